@@ -30,12 +30,12 @@ func (e *Engine) decide(now time.Time) {
 	begun := e.opts.Clock.Now()
 	plan, ok := e.core.decide(now)
 	if !ok {
-		e.pace.failed()
+		e.pace.Failed()
 		e.retryIn(now, e.core.rebuildDelay())
 		return
 	}
 	e.startup.noteDecision(now)
-	e.pace.decided(begun, e.opts.Clock.Now(), plan.WakeAt)
+	e.pace.Decided(begun, e.opts.Clock.Now(), plan.WakeAt)
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
 	for range plan.ClaimsEnded {
 		e.opts.Metrics.Inc(metrics.ClaimsEndedTotal)

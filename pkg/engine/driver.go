@@ -30,6 +30,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
 // Driver makes each step of an engine itself, in place of Run, for tests and simulations: nothing happens but what its
@@ -68,9 +69,10 @@ func (d *Driver) Extend(policies map[string]queue.Factory, checks []queue.Check)
 	d.core.extend(policies, checks)
 }
 
-// DecisionsTake has every decision count as having taken as long as took says, in place of what the clock says.
+// DecisionsTake has every decision count as having taken as long as took says, in place of what the clock says; it is
+// for before anything was decided.
 func (d *Driver) DecisionsTake(took func() time.Duration) {
-	d.pace.took = func(time.Time) time.Duration { return took() }
+	d.pace = pace.NewDecisions(func(time.Time) time.Duration { return took() })
 }
 
 // Gather is how long Run waits for more news of the kind that can only take room away.

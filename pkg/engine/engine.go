@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -51,7 +52,7 @@ type Engine struct {
 	statuses  *queueStatuses
 	gauges    *gauges
 	reports   reports
-	reasons   reasonPace
+	reasons   pace.Reasons
 	classes   classes
 	checks    *admissionChecks
 	queues    map[string]*queueObject
@@ -65,7 +66,7 @@ type Engine struct {
 
 	leading  bool
 	loaded   bool // all units that existed at start are known
-	pace     pace
+	pace     pace.Decisions
 	retryAt  time.Time // something failed and must be tried again
 	resyncAt time.Time
 }
@@ -83,11 +84,11 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, publisher: newPublisher(),
-		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
+		reports: reports{}, reasons: pace.NewReasons(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
 		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[owner.Name]types.UID{}, pasts: pasts{},
 		ghosts:  map[string]int{},
-		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
+		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace.NewDecisions(o.Clock.Since),
 	}
 	e.units = newRecords(v.kindOf, e.core.standsFor, v.unitNamedBy, kin)
 	e.sources = &sources{env: v, box: e.box}
@@ -180,7 +181,7 @@ func (e *Engine) step() time.Time {
 		e.observe(now)
 		e.applyReleases(now)
 		e.healState(now)
-		if e.leading && e.core.sound() && e.pace.ready(now) {
+		if e.leading && e.core.sound() && e.pace.Ready(now) {
 			e.decide(now)
 		}
 		e.publish()
@@ -200,18 +201,20 @@ func (e *Engine) due(now time.Time) bool {
 }
 
 func (e *Engine) nextWake() time.Time {
-	at := earliest(e.retryAt, e.resyncAt, e.quotas.next(e.gather()), e.gauges.next())
+	at := pace.Earliest(e.retryAt, e.resyncAt, e.quotas.next(e.gather()), e.gauges.next())
 	if e.leading {
-		at = earliest(at, e.statuses.next(), e.reports.next(), e.reasons.next())
+		at = pace.Earliest(at, e.statuses.next(), e.reports.next(), e.reasons.Next())
 		if e.core.sound() {
-			at = earliest(at, e.pace.next())
+			at = pace.Earliest(at, e.pace.Next())
 		}
 	}
 	return at
 }
 
 // retryIn has a failed part of a step tried again.
-func (e *Engine) retryIn(now time.Time, d time.Duration) { e.retryAt = earliest(e.retryAt, now.Add(d)) }
+func (e *Engine) retryIn(now time.Time, d time.Duration) {
+	e.retryAt = pace.Earliest(e.retryAt, now.Add(d))
+}
 
 // observe reads the quotas that changed.
 func (e *Engine) observe(now time.Time) {

@@ -79,21 +79,3 @@ func (v *env) sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
-
-// earliest of the times that are set.
-func earliest(times ...time.Time) time.Time {
-	var first time.Time
-	for _, t := range times {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
-	return first
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

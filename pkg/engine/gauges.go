@@ -22,6 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -80,7 +81,7 @@ func (g *gauges) mark(now time.Time, quota string) {
 		g.levels[quota], g.fresh[quota] = true, true
 	}
 	if g.at.IsZero() {
-		g.at = maxTime(now, g.last.Add(gaugeInterval))
+		g.at = pace.Later(now, g.last.Add(gaugeInterval))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
 // observer asks Quotas and remembers what they answered.
@@ -36,7 +37,7 @@ type observer struct {
 	all   bool
 	// complete says that all quotas were observed at least once.
 	complete bool
-	trails   trails
+	trails   pace.Trails
 	// broken: a question panicked; none is asked before that time.
 	broken time.Time
 }
@@ -45,6 +46,7 @@ func newObserver(v *env, retry func(time.Time, time.Duration)) *observer {
 	return &observer{
 		env: v, retry: retry, all: true,
 		last: map[string]admission.Quota{}, levelNames: newNames(), dirty: map[string]bool{},
+		trails: pace.NewTrails(v.opts.Config.TrailingCheck, v.opts.Config.TotalSettles),
 	}
 }
 
@@ -105,16 +107,21 @@ func (o *observer) markAll() { o.all = true }
 // note marks quotas dirty, now and once more a little later: the hook speaks before used moves, so what is observed now
 // may still be the state before the change.
 func (o *observer) note(now time.Time, names []entry[string, urgency], all bool) {
+	var urgent, lazy []string
 	for _, it := range names {
-		o.mark(it.key)
+		if o.mark(it.key); it.value == newsUrgent {
+			urgent = append(urgent, it.key)
+		} else {
+			lazy = append(lazy, it.key)
+		}
 	}
 	o.all = o.all || all
-	o.trails.note(now, names, all, &o.opts.Config)
+	o.trails.Note(now, urgent, lazy, all)
 }
 
 // next is when quotas are observed again without anything having changed; zero for never. What was gathered waits as
 // long as its news.
-func (o *observer) next(gather time.Duration) time.Time { return o.trails.next(gather) }
+func (o *observer) next(gather time.Duration) time.Time { return o.trails.Next(gather) }
 
 // markDemand has quotas observed for which jobs ask for more or less beyond their pods than they did, where runtime is
 // the limit: what became a pod is no longer demand, and belongs to what is requested from the same step on.
@@ -132,7 +139,7 @@ func (o *observer) markDemand(c *core) {
 // comes after the mailbox was drained: what the hook reported has moved in the ledger before used is read, so a pod in
 // between is counted twice for a moment and never zero times.
 func (o *observer) observe(now time.Time, c *core) (gone []string, changed bool) {
-	names, all := o.trails.due(now)
+	names, all := o.trails.Due(now)
 	for _, name := range names {
 		o.mark(name)
 	}

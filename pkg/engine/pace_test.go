@@ -21,44 +21,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clocktesting "k8s.io/utils/clock/testing"
 )
-
-func TestAPauseIsFourTimesTheDecisionAndBounded(t *testing.T) {
-	clock := clocktesting.NewFakeClock(testStart)
-	p := pace{took: clock.Since}
-	require.True(t, p.ready(clock.Now()), "an idle engine decides at once")
-	for took, pause := range map[time.Duration]time.Duration{
-		0:                       0,
-		time.Millisecond:        4 * time.Millisecond,
-		2500 * time.Microsecond: 10 * time.Millisecond,
-		time.Second:             10 * time.Millisecond,
-	} {
-		begun := clock.Now()
-		clock.Step(took)
-		p.decided(begun, clock.Now(), time.Time{})
-		require.True(t, p.next().IsZero(), "nobody wants a decision")
-		if pause > 0 {
-			clock.Step(pause - 1)
-			require.False(t, p.ready(clock.Now()), "%s after one of %s", pause-1, took)
-			require.Equal(t, clock.Now().Add(1), p.next(), "one is owed")
-			clock.Step(1)
-		}
-		require.True(t, p.ready(clock.Now()), "%s after one of %s", pause, took)
-		require.True(t, p.next().IsZero())
-	}
-}
-
-func TestWhatTheCoreAsksForWaitsForThePause(t *testing.T) {
-	clock := clocktesting.NewFakeClock(testStart)
-	p := pace{took: func(time.Time) time.Duration { return time.Millisecond }}
-	p.decided(clock.Now(), clock.Now(), clock.Now())
-	require.Equal(t, testStart.Add(4*time.Millisecond), p.next(), "at once is after the pause")
-	p.decided(clock.Now(), clock.Now(), testStart.Add(time.Minute))
-	require.Equal(t, testStart.Add(time.Minute), p.next())
-	p.failed()
-	require.True(t, p.next().IsZero())
-}
 
 // Only decisions wait: what comes meanwhile is applied, published, activated and observed in the step that it causes.
 func TestOnlyDecisionsWait(t *testing.T) {
@@ -101,7 +64,7 @@ func TestACoreThatWantsToGoOnNeitherSpinsNorStarvesOthers(t *testing.T) {
 	r.engine.DecisionsTake(func() time.Duration { return 2 * time.Millisecond })
 	r.unit("a", 4)
 	r.step()
-	r.engine.pace.again = r.clock.Now()
+	r.engine.pace.Decided(r.clock.Now(), r.clock.Now(), r.clock.Now())
 	examined := r.quotas.observed
 	r.step()
 	require.Equal(t, testStart.Add(8*time.Millisecond), r.wake)

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
 const (
@@ -90,7 +91,7 @@ func newQueueStatuses(
 // next is when the next refresh is due; zero for never.
 func (s *queueStatuses) next() time.Time {
 	if q, ok := s.due.Min(); ok {
-		return maxTime(q.at, s.free())
+		return pace.Later(q.at, s.free())
 	}
 	return time.Time{}
 }
@@ -99,7 +100,7 @@ func (s *queueStatuses) next() time.Time {
 func (s *queueStatuses) free() time.Time { return s.paced.Add(-(refreshBatch - 1) * refreshSpacing) }
 
 // spend counts one write.
-func (s *queueStatuses) spend(now time.Time) { s.paced = maxTime(s.paced, now).Add(refreshSpacing) }
+func (s *queueStatuses) spend(now time.Time) { s.paced = pace.Later(s.paced, now).Add(refreshSpacing) }
 
 func (s *queueStatuses) plan(q *queueStatus, at time.Time) {
 	q.dirty, q.at = true, at
@@ -117,7 +118,7 @@ func (s *queueStatuses) mark(now time.Time, name string) {
 		s.byName[name] = q
 	}
 	if !q.dirty {
-		s.plan(q, maxTime(q.notYet, now))
+		s.plan(q, pace.Later(q.notYet, now))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
 // maxReportTries bounds how often a reason is written again after a conflict or an error.
@@ -42,7 +43,7 @@ type reports map[string]report
 func (r reports) next() time.Time {
 	var first time.Time
 	for _, x := range r {
-		first = earliest(first, x.at)
+		first = pace.Earliest(first, x.at)
 	}
 	return first
 }
@@ -64,18 +65,19 @@ func (r reports) again(now time.Time, key string, w *Write) {
 
 // tell has the core say which units should be told why they wait, as many as the pace allows, and writes that.
 func (e *Engine) tell(now time.Time) {
-	p := &e.reasons
-	if p.wanted = (time.Time{}); !e.core.sound() {
+	if e.reasons.Want(time.Time{}); !e.core.sound() {
 		return
 	}
 	var list []admission.Explain
+	var wanted time.Time
 	e.core.call("", func(s *admission.State) {
-		p.wanted = s.Telling().At(now)
-		if most := p.allowance(now); most > 0 && !p.wanted.IsZero() && !p.wanted.After(now) {
-			list, p.wanted = s.Telling().Next(now, most)
-			p.spend(len(list))
+		wanted = s.Telling().At(now)
+		if most := e.reasons.Allowance(now); most > 0 && !wanted.IsZero() && !wanted.After(now) {
+			list, wanted = s.Telling().Next(now, most)
+			e.reasons.Spend(len(list))
 		}
 	})
+	e.reasons.Want(wanted)
 	for i := range list {
 		delete(e.reports, list[i].Unit.Key) // it is older
 		e.writeReport(now, list[i].Unit.Key, report{Saying: list[i].Saying})

@@ -26,7 +26,7 @@ import (
 // applyResult takes what became of a write.
 func (e *Engine) applyResult(now time.Time, r Result) {
 	w := r.write
-	e.reasons.seen(r.took, r.beside)
+	e.reasons.Seen(r.took, r.beside)
 	if w.kind == writeQueueStatus {
 		e.statuses.written(now, w, r.outcome)
 		return

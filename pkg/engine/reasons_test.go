@@ -27,54 +27,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
-func TestThePaceOfReasons(t *testing.T) {
-	now := testStart
-	p := newReasonPace(20, now)
-	require.True(t, p.next().IsZero(), "nobody wants any")
-	p.wanted = now
-	require.Equal(t, now, p.next())
-	require.Equal(t, 20, p.allowance(now))
-	p.spend(20)
-	require.Zero(t, p.allowance(now))
-	require.WithinDuration(t, now.Add(50*time.Millisecond), p.next(), time.Microsecond)
-	for range 20 {
-		now = now.Add(50 * time.Millisecond)
-		require.Equal(t, 1, p.allowance(now))
-		p.spend(0) // to look costs as much
-	}
-	require.Equal(t, 20, p.allowance(now.Add(time.Hour)), "what is not used is not kept for longer than a second")
-}
-
-// Little's law: requests under way, over how long one takes, is how many the API server takes in a second. Reasons are
-// a tenth of that.
-func TestReasonsAreATenthOfWhatTheAPIServerTakes(t *testing.T) {
-	for _, c := range []struct {
-		took   time.Duration
-		beside int
-		want   float64
-	}{
-		{2 * time.Millisecond, 1, 20}, // 500 a second
-		{50 * time.Millisecond, 1, 2},
-		{50 * time.Millisecond, 5, 10},
-		{4 * time.Second, 1, 0.025},
-		{0, 1, 20}, // nobody measured
-	} {
-		p := newReasonPace(20, testStart)
-		p.seen(c.took, c.beside)
-		require.InDelta(t, c.want, p.rate(), 1e-9, "%s beside %d", c.took, c.beside)
-	}
-	p := newReasonPace(20, testStart)
-	for range 50 {
-		p.seen(100*time.Millisecond, 1)
-	}
-	p.saved, p.wanted = 0, testStart
-	require.WithinDuration(t, testStart.Add(time.Second), p.next(), time.Millisecond)
-	for range 50 {
-		p.seen(time.Millisecond, 1)
-	}
-	require.InDelta(t, 20, p.rate(), 1, "it recovers")
-}
-
 // crowded has so many units wait that none of them fits.
 func crowded(t *testing.T, n int) *rig {
 	r := ready(t, 4)

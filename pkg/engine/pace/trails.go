@@ -14,12 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package pace
 
 import "time"
 
-// trails say which quotas are observed once more, some time after a change, and when.
-type trails struct {
+// Trails say which quotas are observed once more, some time after a change, and when.
+type Trails struct {
+	// afterChange is how long after a change its quotas are observed once more; afterTotal is that for all of them after
+	// the cluster total changed.
+	afterChange, afterTotal time.Duration
 	// urgent and lazy ones are each in the order of time; lazy ones follow gathered news.
 	urgent, lazy []trail
 	// settle is when all are observed once more after the cluster total changed.
@@ -34,42 +37,40 @@ type trail struct {
 	all   bool
 }
 
-// note has these quotas, or all, observed once more.
-func (t *trails) note(now time.Time, names []entry[string, urgency], all bool, c *Config) {
-	urgent := trail{at: now.Add(c.TrailingCheck), all: all}
-	lazy := trail{at: urgent.at}
-	for _, it := range names {
-		if it.value == newsUrgent {
-			urgent.names = append(urgent.names, it.key)
-		} else {
-			lazy.names = append(lazy.names, it.key)
-		}
+// NewTrails has nothing to observe. Quotas that change are observed once more afterChange later, and all of them
+// afterTotal after the cluster total changed.
+func NewTrails(afterChange, afterTotal time.Duration) Trails {
+	return Trails{afterChange: afterChange, afterTotal: afterTotal}
+}
+
+// Note has these quotas, or all, observed once more. The lazy ones follow gathered news.
+func (t *Trails) Note(now time.Time, urgent, lazy []string, all bool) {
+	at := now.Add(t.afterChange)
+	if len(urgent) > 0 || all {
+		t.urgent = append(t.urgent, trail{at: at, names: urgent, all: all})
 	}
-	if len(urgent.names) > 0 || all {
-		t.urgent = append(t.urgent, urgent)
-	}
-	if len(lazy.names) > 0 {
-		t.lazy = append(t.lazy, lazy)
+	if len(lazy) > 0 {
+		t.lazy = append(t.lazy, trail{at: at, names: lazy})
 	}
 	if all {
-		t.settle = now.Add(c.TotalSettles)
+		t.settle = now.Add(t.afterTotal)
 	}
 }
 
-// next is when the next of them asks for a step; zero for never.
-func (t *trails) next(gather time.Duration) time.Time {
+// Next is when the next of them asks for a step, where gathered news wait that long; zero for never.
+func (t *Trails) Next(gather time.Duration) time.Time {
 	at := t.settle
 	if len(t.urgent) > 0 {
-		at = earliest(at, t.urgent[0].at)
+		at = Earliest(at, t.urgent[0].at)
 	}
 	if len(t.lazy) > 0 {
-		at = earliest(at, t.lazy[0].at.Add(gather))
+		at = Earliest(at, t.lazy[0].at.Add(gather))
 	}
 	return at
 }
 
-// due returns what must be observed once more by now, and forgets it.
-func (t *trails) due(now time.Time) (names []string, all bool) {
+// Due returns what must be observed once more by now, and forgets it.
+func (t *Trails) Due(now time.Time) (names []string, all bool) {
 	for _, list := range []*[]trail{&t.urgent, &t.lazy} {
 		for len(*list) > 0 && !(*list)[0].at.After(now) {
 			names, all = append(names, (*list)[0].names...), all || (*list)[0].all

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package pace
 
 import (
 	"testing"
@@ -24,30 +24,29 @@ import (
 )
 
 func TestTrails(t *testing.T) {
-	c := &Config{TrailingCheck: 20 * time.Millisecond, TotalSettles: time.Second}
 	const gather = 100 * time.Millisecond
-	at := func(d time.Duration) time.Time { return testStart.Add(d) }
-	var trail trails
-	trail.note(testStart, nil, false, c)
-	require.True(t, trail.next(gather).IsZero())
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	trail := NewTrails(20*time.Millisecond, time.Second)
+	trail.Note(start, nil, nil, false)
+	require.True(t, trail.Next(gather).IsZero())
 
-	trail.note(testStart, []entry[string, urgency]{{"lazy", newsGathered}}, false, c)
-	require.Equal(t, at(120*time.Millisecond), trail.next(gather), "what was gathered waits as long as its news")
-	trail.note(at(time.Millisecond), []entry[string, urgency]{{"urgent", newsUrgent}}, false, c)
-	require.Equal(t, at(21*time.Millisecond), trail.next(gather))
-	names, all := trail.due(at(20*time.Millisecond - 1))
+	trail.Note(start, nil, []string{"lazy"}, false)
+	require.Equal(t, at(120*time.Millisecond), trail.Next(gather), "what was gathered waits as long as its news")
+	trail.Note(at(time.Millisecond), []string{"urgent"}, nil, false)
+	require.Equal(t, at(21*time.Millisecond), trail.Next(gather))
+	names, all := trail.Due(at(20*time.Millisecond - 1))
 	require.Empty(t, names)
 	require.False(t, all)
-	names, all = trail.due(at(21 * time.Millisecond))
+	names, all = trail.Due(at(21 * time.Millisecond))
 	require.Equal(t, []string{"urgent", "lazy"}, names, "a step that there is anyway takes the lazy ones along")
 	require.False(t, all)
-	require.True(t, trail.next(gather).IsZero())
+	require.True(t, trail.Next(gather).IsZero())
 
-	trail.note(testStart, nil, true, c)
+	trail.Note(start, nil, nil, true)
 	for _, d := range []time.Duration{20 * time.Millisecond, time.Second} {
-		require.Equal(t, at(d), trail.next(gather), "once the hook's lag is over, once when nodes have settled")
-		_, all = trail.due(at(d))
+		require.Equal(t, at(d), trail.Next(gather), "once the hook's lag is over, once when nodes have settled")
+		_, all = trail.Due(at(d))
 		require.True(t, all)
 	}
-	require.True(t, trail.next(gather).IsZero())
+	require.True(t, trail.Next(gather).IsZero())
 }

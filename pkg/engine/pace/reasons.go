@@ -14,16 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package pace
 
 import "time"
 
 // shareOfCapacity is how much of what the API server was seen to take reasons may be: one write in so many.
 const shareOfCapacity = 10
 
-// reasonPace bounds how many reasons are written: so many a second, and never more than a tenth of the writes that the
-// API server was seen to take. What is not used is kept for a second.
-type reasonPace struct {
+// Reasons bounds how many reasons are written: so many a second, and never more than a tenth of the writes that the API
+// server was seen to take. What is not used is kept for a second.
+type Reasons struct {
 	perSecond float64
 	// saved is how many may be written at once, at that time.
 	saved float64
@@ -36,12 +36,13 @@ type reasonPace struct {
 	wanted time.Time
 }
 
-func newReasonPace(perSecond int, now time.Time) reasonPace {
-	return reasonPace{perSecond: float64(perSecond), saved: float64(perSecond), at: now}
+// NewReasons allows so many a second, and those of the first second at once.
+func NewReasons(perSecond int, now time.Time) Reasons {
+	return Reasons{perSecond: float64(perSecond), saved: float64(perSecond), at: now}
 }
 
-// seen takes note of a write that took so long.
-func (p *reasonPace) seen(took time.Duration, beside int) {
+// Seen takes note of a write: how long it took, and how many were under way at the same time, itself included.
+func (p *Reasons) Seen(took time.Duration, beside int) {
 	if took <= 0 || beside <= 0 {
 		return
 	}
@@ -55,15 +56,15 @@ func (p *reasonPace) seen(took time.Duration, beside int) {
 }
 
 // rate is how many may be written in a second now.
-func (p *reasonPace) rate() float64 {
+func (p *Reasons) rate() float64 {
 	if p.took == 0 {
 		return p.perSecond
 	}
 	return min(p.perSecond, p.beside/p.took/shareOfCapacity)
 }
 
-// allowance is how many may be written now.
-func (p *reasonPace) allowance(now time.Time) int {
+// Allowance is how many may be written now.
+func (p *Reasons) Allowance(now time.Time) int {
 	if d := now.Sub(p.at); d > 0 {
 		p.saved = min(max(p.perSecond, 1), p.saved+d.Seconds()*p.rate())
 		p.at = now
@@ -74,11 +75,14 @@ func (p *reasonPace) allowance(now time.Time) int {
 // roundingError is what sums of parts of a second may be short of a whole.
 const roundingError = 1e-6
 
-// spend takes note of what was written. To have looked for something costs as much as one.
-func (p *reasonPace) spend(n int) { p.saved -= float64(max(n, 1)) }
+// Spend takes note of what was written. To have looked for something costs as much as one.
+func (p *Reasons) Spend(n int) { p.saved -= float64(max(n, 1)) }
 
-// next is when reasons may be written that are wanted; zero for never.
-func (p *reasonPace) next() time.Time {
+// Want has reasons wanted from that time on; zero for never.
+func (p *Reasons) Want(at time.Time) { p.wanted = at }
+
+// Next is when reasons may be written that are wanted; zero for never.
+func (p *Reasons) Next() time.Time {
 	if p.wanted.IsZero() {
 		return time.Time{}
 	}
@@ -86,5 +90,5 @@ func (p *reasonPace) next() time.Time {
 	if missing <= roundingError {
 		return p.wanted
 	}
-	return maxTime(p.wanted, p.at.Add(time.Duration(missing/p.rate()*float64(time.Second))+1))
+	return Later(p.wanted, p.at.Add(time.Duration(missing/p.rate()*float64(time.Second))+1))
 }

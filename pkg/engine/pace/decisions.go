@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package pace
 
 import "time"
 
@@ -24,9 +24,9 @@ const (
 	maxPause    = 10 * time.Millisecond
 )
 
-// pace keeps decisions from taking more than a share of a processor. An idle engine decides at once; what comes while
-// it pauses is decided together.
-type pace struct {
+// Decisions keeps decisions from taking more than a share of a processor. An idle engine decides at once; what comes
+// while it pauses is decided together.
+type Decisions struct {
 	// took says how long a decision took that began then.
 	took func(begun time.Time) time.Duration
 	// free is the end of the pause; owed says that a decision waits for it.
@@ -36,27 +36,30 @@ type pace struct {
 	again time.Time
 }
 
-// ready says whether a decision may be made now. Otherwise one is owed, and next says when.
-func (p *pace) ready(now time.Time) bool {
+// NewDecisions lets the first decision be made at once. The function says how long a decision took that began then.
+func NewDecisions(took func(begun time.Time) time.Duration) Decisions { return Decisions{took: took} }
+
+// Ready says whether a decision may be made now. Otherwise one is owed, and Next says when.
+func (p *Decisions) Ready(now time.Time) bool {
 	p.owed = now.Before(p.free)
 	return !p.owed
 }
 
-// decided takes note of a decision that ended now, and of when the next one is wanted.
-func (p *pace) decided(begun, now, again time.Time) {
+// Decided takes note of a decision that ended now, and of when the next one is wanted.
+func (p *Decisions) Decided(begun, now, again time.Time) {
 	p.free, p.again = now.Add(min(pauseFactor*p.took(begun), maxPause)), again
 }
 
-// failed: no decision came of it. Somebody else knows when to try again.
-func (p *pace) failed() { p.again = time.Time{} }
+// Failed says that no decision came of it. Somebody else knows when to try again.
+func (p *Decisions) Failed() { p.again = time.Time{} }
 
-// next is when a decision must be made though nothing happens; zero for never.
-func (p *pace) next() time.Time {
+// Next is when a decision must be made though nothing happens; zero for never.
+func (p *Decisions) Next() time.Time {
 	if p.owed {
 		return p.free
 	}
 	if p.again.IsZero() {
 		return time.Time{}
 	}
-	return maxTime(p.again, p.free)
+	return Later(p.again, p.free)
 }
