@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -66,6 +67,14 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 			e.inherit(status, rec.object, now)
 			if w := e.fly(rec, writeAdmit, d.Attempt, status, now); w != nil {
 				rec.act().seq, w.borrows, w.inPart = e.publisher.place(), d.Borrows, len(d.Counts) > 0
+			}
+		}
+	}
+	for i := range plan.Take {
+		d := &plan.Take[i]
+		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
+			if w := e.fly(rec, writeTake, d.Unit.Attempts, takeStatus(d, now), now); w != nil {
+				w.takes = reclaim.Join(d.Holds)
 			}
 		}
 	}

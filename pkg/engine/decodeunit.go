@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
@@ -44,6 +45,9 @@ import (
 
 // maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
 const maxPodSets = 64
+
+// maxTaken bounds what one unit takes back. The CRD allows as many.
+const maxTaken = 1024
 
 // decodeUnit never fails: an object that cannot be read, in part or at all, becomes a parked unit with a reason.
 func decodeUnit(w *wireUnit) (u *unitObject) {
@@ -358,6 +362,7 @@ type unitStatus struct {
 	Executed    int64             `json:"accumulatedPastExecutionTimeSeconds"`
 	Reclaimable []reclaimablePods `json:"reclaimablePods"`
 	Checks      json.RawMessage   `json:"admissionChecks"`
+	Preemption  json.RawMessage   `json:"preemption"`
 }
 
 // reclaimablePods of a pod set have ended well and do not come again.
@@ -378,6 +383,7 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.Requeues, u.Executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
+	u.readPreemption(status.Preemption)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(unit.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
@@ -398,6 +404,15 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 		u.Held = u.Held.Add(list)
 	}
 	return status
+}
+
+// readPreemption reads what the unit takes back. A decision that cannot be read, or was made before the last admission,
+// takes nothing.
+func (u *unitObject) readPreemption(text json.RawMessage) {
+	var p v1alpha1.Preemption
+	if err := read(text, &p); err == nil && len(p.Holds) <= maxTaken && p.Attempts == u.attempts {
+		u.TakesFrom = reclaim.Join(p.Holds)
+	}
 }
 
 // reclaim takes pods that do not come again off what the unit asks for, and so off what it holds (I7). Each pod set is

@@ -98,6 +98,9 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	}
 	stop := ptr.Deref(spec.StopPolicy, v1alpha1.StopNone)
 	q.spec.Held = stop != v1alpha1.StopNone && stop != ""
+	if p := spec.Preemption; p != nil {
+		q.spec.Reclaims = ptr.Deref(p.Reclaim, v1alpha1.ReclaimNever) == v1alpha1.ReclaimAny
+	}
 	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
 	q.spec.MaxPending, q.spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)
 	if b := spec.PerNamespace; b != nil {

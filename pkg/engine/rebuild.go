@@ -75,6 +75,7 @@ func (w *Write) hold(c *unit.Unit) {
 			c.Held = c.Request
 		}
 		c.Held, c.Recorded = c.Held.Max(w.held), true
+	case w.kind == writeTake: // it holds nothing
 	case w.kind == writeDequeue:
 		c.Phase = unit.PhaseDequeued // what it holds stays
 	default:

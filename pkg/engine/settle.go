@@ -102,6 +102,9 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 		}
 		e.log.V(2).Info("Changed what a unit holds", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota,
 			"held", w.held.String(), "outcome", result)
+	case w.kind == writeTake:
+		e.log.Info("Takes back what other units hold", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota,
+			"holds", w.takes, "outcome", result)
 	case outcome == admission.OutcomeConfirmed:
 		rec.act().seq = 0
 		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, queue, string(w.reason))
@@ -166,6 +169,8 @@ func (e *Engine) countAttempt(result string, w *Write) {
 		reason = "Dequeued"
 	case writeResize:
 		reason = "Resized"
+	case writeTake:
+		reason = "Reclaims"
 	case writeEvict, writeReport, writeQueueStatus:
 	}
 	e.opts.Metrics.Inc(metrics.AttemptsTotal, string(w.kind)+"-"+result, reason)

@@ -47,6 +47,7 @@ const (
 	writeDequeue     writeKind = "dequeue"
 	writeEvict       writeKind = "evict"
 	writeResize      writeKind = "resize"
+	writeTake        writeKind = "take"
 	writeReport      writeKind = "report"
 	writeQueueStatus writeKind = "queueStatus"
 )
@@ -70,6 +71,8 @@ type Write struct {
 	deactivates unit.Reason
 	// held is what a resize writes that the unit holds.
 	held resources.List
+	// takes is what a take writes, joined.
+	takes string
 	// said and tries belong to the writing of a reason.
 	said   unit.Saying
 	tries  int
@@ -79,7 +82,7 @@ type Write struct {
 
 // decides says whether the write carries a decision: then its outcome must become known.
 func (w *Write) decides() bool {
-	return w.kind == writeAdmit || w.kind == writeDequeue || w.kind == writeEvict || w.kind == writeResize
+	return w.kind != writeReport && w.kind != writeQueueStatus
 }
 
 // keepsAdmission says that pods of the unit may go while the write is in flight, as they may before and after it.
@@ -190,6 +193,8 @@ func (w *Write) appliedTo(u *unitObject) bool {
 		return u.phase.Releases()
 	case writeResize:
 		return u.phase.Holds() && u.Recorded && u.Held.Equal(w.held)
+	case writeTake:
+		return u.TakesFrom == w.takes
 	default:
 		return u.phase.Waits() && u.Held.IsZero()
 	}
@@ -320,6 +325,14 @@ func resizeStatus(u *unitObject, d *admission.Resize, now time.Time) map[string]
 		"admissions":     admissionsOf(u.sets, d.Held, d.Pods),
 		"lastUpdateTime": metav1.NewTime(now),
 		"conditions":     withConditions(u, now, set...),
+	}
+}
+
+// takeStatus is what writes that a unit takes back what others hold.
+func takeStatus(d *admission.Take, now time.Time) map[string]any {
+	return map[string]any{
+		"preemption":     v1alpha1.Preemption{Attempts: d.Unit.Attempts, Holds: d.Holds},
+		"lastUpdateTime": metav1.NewTime(now),
 	}
 }
 

@@ -152,9 +152,33 @@ type QueueSpec struct {
 	// executionTime bounds for how long jobs of the queue run.
 	// +optional
 	ExecutionTime *ExecutionTime `json:"executionTime,omitempty"`
+	// preemption is what units of the queue take back from other quotas.
+	// +optional
+	Preemption *QueuePreemption `json:"preemption,omitempty"`
 	// perNamespace bounds the units of each namespace, so that none fills a queue that several share.
 	// +optional
 	PerNamespace *NamespaceBounds `json:"perNamespace,omitempty"`
+}
+
+// ReclaimPolicy says whose quota is taken back.
+//
+// +kubebuilder:validation:Enum=Never;Any
+type ReclaimPolicy string
+
+// Policies of reclaim.
+const (
+	// ReclaimNever has units wait until others give back what they have borrowed.
+	ReclaimNever ReclaimPolicy = "Never"
+	// ReclaimAny has others suspended, whatever their priority.
+	ReclaimAny ReclaimPolicy = "Any"
+)
+
+// QueuePreemption is what units of a queue take back from other quotas.
+type QueuePreemption struct {
+	// reclaim of the min of a quota from those that borrow it. Never (default): units wait for it. Any: jobs of the
+	// borrowers are suspended.
+	// +optional
+	Reclaim *ReclaimPolicy `json:"reclaim,omitempty"`
 }
 
 // QueueTimeouts are for how long an admitted unit of a managed job may go without using its quota. When one is over,

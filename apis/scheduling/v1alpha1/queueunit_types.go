@@ -287,6 +287,19 @@ type Effective struct {
 	Held string `json:"held,omitempty"`
 }
 
+// Preemption is a decision that units lose what they hold, for one that has a right to it.
+type Preemption struct {
+	// attempts is status.attempts of the unit when that was decided. The decision ends with the next admission of the unit.
+	// +kubebuilder:validation:Minimum=0
+	Attempts int64 `json:"attempts"`
+	// holds are what is taken, as UID/N: the N-th admission of the QueueUnit with that UID, and no later one.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=64
+	Holds []string `json:"holds,omitempty"`
+}
+
 // QueueUnitStatus is the state of a unit.
 type QueueUnitStatus struct {
 	// phase of the unit; empty reads as Enqueued.
@@ -344,6 +357,10 @@ type QueueUnitStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	ReclaimablePods []ReclaimablePod `json:"reclaimablePods,omitempty"`
+	// preemption is what the unit takes back from others, so that it can be admitted. The scheduler writes it before any
+	// of them loses anything.
+	// +optional
+	Preemption *Preemption `json:"preemption,omitempty"`
 	// accumulatedPastExecutionTimeSeconds is for how long the job ran before its last eviction, where its time is bounded.
 	// +optional
 	AccumulatedPastExecutionTimeSeconds *int32 `json:"accumulatedPastExecutionTimeSeconds,omitempty"`
