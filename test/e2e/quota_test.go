@@ -30,6 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -128,6 +129,45 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	// its guarantee.
 	own, late := admitted("own"), admitted("late")
 	require.False(t, late[0].Before(own[2]), "jobs of the owner were admitted at %v, of the borrower at %v", own, late)
+}
+
+// The owner of a min gets it back while jobs that borrow it run: as many of them as it needs are suspended, those of the
+// least priority, and run again later. Each job ends once.
+func TestAMinIsTakenBack(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "reclaim")
+	c.quota(t, ns, "reclaim-all", 10, 10, isParent())
+	c.quota(t, ns, "reclaim-borrower", 4, 10, under("reclaim-all"))
+	c.quota(t, ns, "reclaim-owner", 6, 10, under("reclaim-all"))
+	c.patchQueue(t, "reclaim-owner", `{"spec":{"preemption":{"reclaim":"Any"}}}`)
+	watch := observe(t, c, map[string]int{ns: 10})
+	lent := func(i int) string { return fmt.Sprintf("lent-%d", i) }
+	for i := range 5 {
+		c.create(t, newJob(ns, lent(i), suspended, ofQuota("reclaim-borrower"), pods(2), priority(i), runs(20*second)))
+	}
+	for i := range 5 {
+		c.waitPhase(t, ns, lent(i), schedulingv1alpha1.PhaseRunning)
+	}
+
+	c.create(t, newJob(ns, "own", suspended, ofQuota("reclaim-owner"), pods(6), runs(2*second)))
+	c.waitPhase(t, ns, "own", schedulingv1alpha1.PhaseRunning)
+	own := c.unit(t, ns, "own")
+	taken := map[string]bool{}
+	for i := range 5 {
+		u := c.unit(t, ns, lent(i))
+		if evicted := meta.FindStatusCondition(u.Status.Conditions, schedulingv1alpha1.ConditionEvicted); evicted != nil {
+			require.Equal(t, "Reclaimed", evicted.Reason)
+			require.Contains(t, evicted.Message, "reclaim-owner")
+			taken[string(u.UID)+"/1"] = true
+		}
+		require.Equal(t, i < 3, taken[string(u.UID)+"/1"], "%s has priority %d", u.Name, i)
+	}
+	require.Len(t, own.Status.Preemption.Holds, len(taken))
+	for _, hold := range own.Status.Preemption.Holds {
+		require.True(t, taken[hold], "%s was written before it was taken", hold)
+	}
+	c.waitDone(t, ns, 6, 3*time.Minute)
+	watch.clean(t, nil)
 }
 
 // A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all
