@@ -57,6 +57,8 @@ type checker struct {
 	setBack map[types.UID]time.Time
 	// wholes are the numbers of pods that their owners gave to jobs.
 	wholes map[types.UID]int64
+	// recorded are the holds that some unit has said to take back.
+	recorded map[string]bool
 	// writes of this second, by process and object.
 	second time.Time
 	writes map[string]int
@@ -73,7 +75,7 @@ func newChecker(w *world) *checker {
 		w: w, deeds: newDeeds(), tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{},
 		turnedAt: map[string]time.Time{}, writes: map[string]int{},
-		wholes: map[types.UID]int64{}, setBack: map[types.UID]time.Time{},
+		wholes: map[types.UID]int64{}, recorded: map[string]bool{}, setBack: map[types.UID]time.Time{},
 	}
 }
 
@@ -141,6 +143,7 @@ func (c *checker) onUnit(ch *change) {
 	c.writtenStatus(before, ch)
 	c.noteUnit(before, ch)
 	c.onChecks(before, ch)
+	c.onReclaim(before, ch)
 	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
 		c.admitted(before, ch)
 	}

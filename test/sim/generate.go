@@ -95,6 +95,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.times(seed)
 		g.gangGroups(seed)
 		g.checks(seed)
+		g.reclaims(seed)
 		g.sizes(seed)
 		g.tenant(seed)
 	}

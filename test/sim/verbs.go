@@ -67,6 +67,7 @@ var actions = map[string]action{
 	"delete-unit": deleteUnit,
 
 	"checks":     setChecks,
+	"reclaim":    setReclaim,
 	"lose-check": loseCheck,
 
 	// A tenant that wants more than it was admitted with.

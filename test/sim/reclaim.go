@@ -1,0 +1,102 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Reclaim. Queues have their units take back what others borrow of a min, some from early on and some for a while.
+
+// reclaims are drawn apart so that other plans stay what they are.
+func (g *generator) reclaims(seed uint64) {
+	d := newDice(seed, "reclaim")
+	if !d.chance(40) {
+		return
+	}
+	for range 1 + d.IntN(4) {
+		policy := v1alpha1.ReclaimAny
+		if d.chance(20) {
+			policy = v1alpha1.ReclaimNever
+		}
+		g.add(g.plan.Length/8+d.between(0, g.plan.Length/2), "reclaim", pick(d, leaves), "policy", string(policy))
+	}
+	if d.chance(70) {
+		g.borrowers(d)
+	}
+}
+
+// borrowers fill the cluster with jobs of two quotas, before the owner of much min comes.
+func (g *generator) borrowers(d dice) {
+	owner, at := pick(d, leaves), d.between(5*time.Second, g.plan.Length/2)
+	if owner == "c" {
+		g.add(at, "quota", owner, append(g.more(), "min", "8000", "max", "10000")...)
+	} else {
+		g.add(at, "quota", "org", append(g.more(), "min", "12000", "max", "14000", "leaf", "false")...)
+		g.add(at, "quota", owner, append(g.more(), "min", "8000", "max", "10000", "parent", "org")...)
+	}
+	g.add(at, "reclaim", owner, "policy", string(v1alpha1.ReclaimAny))
+	for i, leaf := range slices.Concat(leaves, leaves, leaves, leaves) {
+		name, from, run := fmt.Sprintf("loan%d", i), at, d.between(10*time.Second, 30*time.Second)
+		if leaf == owner {
+			name, from, run = fmt.Sprintf("owner%d", i), at+d.between(2*time.Second, 12*time.Second), d.between(0, 5*time.Second)
+		}
+		g.add(from+d.between(0, time.Second), "job", name, "quota", leaf, "cpu", "1000", "pods", "3", "suspend", "true",
+			"run", run.Truncate(time.Millisecond).String(), "priority", strconv.Itoa(d.IntN(3)))
+		g.jobs = append(g.jobs, name)
+	}
+}
+
+// setReclaim of a queue, if there is one.
+func setReclaim(w *world, s Step) {
+	if key := keyOf(v1alpha1.DefaultQueueNamespace, s.On); w.api.get(queues, key) != nil {
+		w.countFault("reclaim")
+		w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) {
+			mapAt(u.Object, "spec")["preemption"] = map[string]any{"reclaim": s.Args["policy"]}
+		})
+	}
+}
+
+// onReclaim judges what is taken back: before a unit loses what it holds, another one has said that it takes that (I3).
+func (c *checker) onReclaim(before *object, ch *change) {
+	if p := unitOf(ch.after).Status.Preemption; p != nil {
+		for _, hold := range p.Holds {
+			c.recorded[hold] = true
+		}
+	}
+	if ch.by.role != roleScheduler || !holds(before) || holds(ch.after) || c.tainted[ch.after.uid()] {
+		return
+	}
+	status := unitOf(ch.after).Status
+	evicted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvicted)
+	if evicted == nil || evicted.Reason != string(unit.ReasonReclaimed) {
+		return
+	}
+	c.w.countFault("reclaimed")
+	if hold := fmt.Sprintf("%s/%d", ch.after.uid(), status.Attempts); !c.recorded[hold] {
+		c.w.violate("I3", "unit %s lost what it held, and no unit had said that it takes %s", ch.key, hold)
+	}
+}
