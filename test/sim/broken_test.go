@@ -354,6 +354,13 @@ var breaks = []aBreak{
 		})
 		writeStatus(w, "a", admitted(1, "2"))
 	}},
+	{"a unit loses what it holds to nobody", "I3", "had said that it takes", nil, nil, func(w *world) {
+		writeStatus(w, "a", admitted(1, "2"))
+		writeStatus(w, "a", map[string]any{"phase": "Enqueued", "attempts": int64(1), "conditions": []any{map[string]any{
+			"type": "Evicted", "status": "True", "reason": "Reclaimed", "message": "",
+			"lastTransitionTime": start.Format(time.RFC3339),
+		}}})
+	}},
 	{"a unit begins anew", "I9", "as the unit before it said", nil, nil, func(w *world) {
 		by := aDecision(w)
 		w.api.edit(by, units, keyOf(team, "a"), true, func(u *unstructured.Unstructured) {
