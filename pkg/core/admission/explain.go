@@ -93,9 +93,16 @@ func (w *why) claimsAhead(place, u *record, members []*record) (ahead []decide.A
 }
 
 // ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another queue when that
-// queue is. One whose unit is not the head of its group any more binds nobody.
+// queue is. That of a unit that takes back binds all that do not. One whose unit is not the head of its group any more
+// binds nobody.
 func (w *why) ahead(c *claim, u *record) bool {
-	return c.Of.stands() && c.Of.unit != u && c.At.unit.group != nil && w.servedBefore(c.At.unit, u)
+	if !c.Of.stands() || c.Of.unit == u || c.At.unit.group == nil {
+		return false
+	}
+	if takes := c.Of.group.Notes.takes; takes != u.group.Notes.takes {
+		return takes
+	}
+	return w.servedBefore(c.At.unit, u)
 }
 
 // whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the

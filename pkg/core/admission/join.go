@@ -39,7 +39,10 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
-		n.queue, n.inGangGroup, n.namespace = q, key.Gang, key.Namespace
+		n.queue, n.takes, n.inGangGroup, n.namespace = q, takes(u), key.Gang, key.Namespace
+		if n.takes {
+			q.takers++
+		}
 		n.ask = decide.Ask{
 			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
 		}
@@ -95,6 +98,9 @@ func (l *lines) part(u *record) {
 	}
 	if g.Notes.inGangGroup {
 		l.gangs.Part(u)
+	}
+	if g.Notes.takes {
+		g.Notes.queue.takers--
 	}
 	if g.Part(u); g.Len() == 0 {
 		l.telling.Gone(g)

@@ -50,6 +50,8 @@ type queueRecord struct {
 	// pending are the bounds of the line.
 	pending *backlog.Bounds[*record, notes]
 
+	// takers counts the groups of units that take back what others hold.
+	takers int
 	// place of it among the queues that are served.
 	place queue.Place
 }

@@ -67,9 +67,14 @@ type cause struct {
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)
-	for _, q := range p.lines.ranking.Queues() {
-		if fits, fault = p.lookAt(now, q); fits != nil || fault != "" {
-			return fits, fault
+	for _, takers := range []bool{true, false} { // nobody passes those: who lost the quota would get it again
+		for _, q := range p.lines.ranking.Queues() {
+			if takers && q.takers == 0 {
+				continue
+			}
+			if fits, fault = p.lookAt(now, q, takers); fits != nil || fault != "" {
+				return fits, fault
+			}
 		}
 	}
 	return nil, ""
@@ -81,9 +86,9 @@ func (p *pass) firstBorrower() *group {
 	return t.group
 }
 
-// lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
-// then.
-func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string) {
+// lookAt looks at the heads of one queue up to the first that fits: at those that take back what others hold, or at the
+// rest. A panic is a fault of the unit that is looked at then.
+func (p *pass) lookAt(now time.Time, q *queueRecord, takers bool) (fits *group, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.progress.panics++
@@ -93,6 +98,12 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 	p.asks.Line()
 	full := p.lines.full(q)
 	q.line.Heads(func(g *group) bool {
+		if g.Notes.takes != takers {
+			return true
+		}
+		if takers {
+			p.asks.Line() // each of them claims
+		}
 		a, at := &g.Notes.ask, turn{g, g.Head()}
 		if a.Jobs > 0 && (full || p.lines.fullFor(q, g.Notes.namespace)) {
 			p.asks.Stop(at, a, unit.ReasonQueueFull)
