@@ -60,6 +60,8 @@ type roster struct {
 type progress struct {
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
+	// inVain: a unit has a right to what others hold, and none of them could be taken. Whatever happens to any may help.
+	inVain bool
 	// panics of extensions that were recovered since the last Decide.
 	panics int
 	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.

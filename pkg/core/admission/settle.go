@@ -51,7 +51,7 @@ func (r *roster) settle(now time.Time) {
 
 func (r *roster) settleOne(now time.Time, u *record) {
 	former, news := r.gangs.SetPresent(u, u.stage != stageDone)
-	r.progress.changed = news || r.progress.changed
+	r.progress.changed = news || r.progress.inVain || r.progress.changed
 	passed := false
 	switch u.stage {
 	case stageWaiting, stageTaking:

@@ -44,6 +44,7 @@ type taking struct {
 func (t *taking) takeBack(now time.Time, plan *Plan) bool {
 	var among, leaving []holder
 	listed := false
+	t.roster.progress.inVain = false
 	heads := t.pass.asks.Heads()
 	for i := range heads {
 		g, u := heads[i].Of.group, heads[i].Of.unit
@@ -52,6 +53,7 @@ func (t *taking) takeBack(now time.Time, plan *Plan) bool {
 		}
 		if again := g.Notes.searched.Add(searchPause); now.Before(again) {
 			t.pass.firstEnd = ordered.Earlier(t.pass.firstEnd, again)
+			t.roster.progress.inVain = true
 			continue
 		}
 		if !listed {
@@ -65,6 +67,7 @@ func (t *taking) takeBack(now time.Time, plan *Plan) bool {
 			t.roster.settle(now)
 			return true
 		}
+		t.roster.progress.inVain = true
 	}
 	return false
 }

@@ -1,0 +1,92 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Units take back what others borrow, whatever the order of their queues, until nobody waits whose request is within the
+// mins of all its quotas. That comes to an end.
+func TestTakingBackServesEachMin(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		st := newStory(t)
+		st.out = &strings.Builder{}
+		mins, parents := map[string]int{}, map[string]string{"a": "org", "b": "org", "c": "root", "d": "root", "org": "root"}
+		for _, leaf := range []string{"a", "b", "c", "d"} {
+			mins[leaf] = rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(rt, "min of "+leaf)
+		}
+		mins["org"] = mins["a"] + mins["b"]
+		free := rapid.IntRange(0, 3).Draw(rt, "unpromised")
+		st.line(fmt.Sprintf("quota root limit=cpu:%d used=none", mins["org"]+mins["c"]+mins["d"]+free))
+		for _, name := range []string{"org", "a", "b", "c", "d"} {
+			most := mins[name] + rapid.IntRange(0, 6).Draw(rt, "max of "+name)
+			st.line(fmt.Sprintf("quota %s parent=%s min=cpu:%d max=cpu:%d", name, parents[name], mins[name], most))
+		}
+		for _, queue := range []string{"p", "q", "r"} {
+			st.line(fmt.Sprintf("queue %s reclaims=true priority=%d", queue, rapid.IntRange(0, 2).Draw(rt, "of queue")))
+		}
+		n := rapid.IntRange(4, 16).Draw(rt, "units")
+		for i := range n {
+			st.line(fmt.Sprintf("job j%d uid=%d", i, i))
+			st.line(fmt.Sprintf("unit u%d queue=%s quota=%s request=cpu:%d priority=%d job=j%d:%d", i,
+				rapid.SampledFrom([]string{"p", "q", "r"}).Draw(rt, "queue"),
+				rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "quota"), rapid.IntRange(1, 4).Draw(rt, "cpu"),
+				rapid.IntRange(0, 2).Draw(rt, "priority"), i, i))
+			if rapid.Bool().Draw(rt, "decide") {
+				st.line("decide confirm")
+			}
+		}
+		for round := 0; ; round++ {
+			require.Less(rt, round, 20*n, "taking does not end")
+			st.out.Reset()
+			st.line("tick 2s")
+			if st.line("decide confirm"); strings.Contains(st.out.String(), "nothing to do") {
+				break
+			}
+		}
+		require.Empty(rt, st.s.Audit().Places())
+		require.Empty(rt, st.s.Audit().Ledger())
+		for _, u := range st.units {
+			promised := u.Phase.Waits()
+			cpu, _ := u.Request.Get("cpu")
+			for level := u.Quota; level != "root"; level = parents[level] {
+				promised = promised && heldAt(st, parents, level)+cpu <= int64(1000*mins[level])
+			}
+			require.False(rt, promised, "%s waits in %s, though it is within each min", u.Key, u.Quota)
+		}
+	})
+}
+
+// heldAt is how much cpu units hold at a level and below.
+func heldAt(st *story, parents map[string]string, level string) (sum int64) {
+	for _, u := range st.units {
+		for at := u.Quota; at != ""; at = parents[at] {
+			if cpu, _ := u.Held.Get("cpu"); at == level && u.Phase == unit.PhaseDequeued {
+				sum += cpu
+			}
+		}
+	}
+	return sum
+}
