@@ -383,7 +383,7 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.Requeues, u.Executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
-	u.readPreemption(status.Preemption)
+	u.TakesFrom = takesFrom(status.Preemption, status.Attempts)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(unit.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
@@ -406,13 +406,14 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 	return status
 }
 
-// readPreemption reads what the unit takes back. A decision that cannot be read, or was made before the last admission,
-// takes nothing.
-func (u *unitObject) readPreemption(text json.RawMessage) {
+// takesFrom reads what a unit takes back. A decision that cannot be read, or was made before the last admission, takes
+// nothing.
+func takesFrom(text json.RawMessage, attempts int64) string {
 	var p v1alpha1.Preemption
-	if err := read(text, &p); err == nil && len(p.Holds) <= maxTaken && p.Attempts == u.attempts {
-		u.TakesFrom = reclaim.Join(p.Holds)
+	if err := read(text, &p); err != nil || len(p.Holds) > maxTaken || p.Attempts != attempts {
+		return ""
 	}
+	return reclaim.Join(p.Holds)
 }
 
 // reclaim takes pods that do not come again off what the unit asks for, and so off what it holds (I7). Each pod set is

@@ -131,8 +131,8 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	require.False(t, late[0].Before(own[2]), "jobs of the owner were admitted at %v, of the borrower at %v", own, late)
 }
 
-// The owner of a min gets it back while jobs that borrow it run: as many of them as it needs are suspended, those of the
-// least priority, and run again later. Each job ends once.
+// The owner of a min gets it back while jobs that borrow it run: as many of them as it needs are suspended, those of
+// the least priority, and run again later. Each job ends once.
 func TestAMinIsTakenBack(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "reclaim")

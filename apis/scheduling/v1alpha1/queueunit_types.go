@@ -289,7 +289,7 @@ type Effective struct {
 
 // Preemption is a decision that units lose what they hold, for one that has a right to it.
 type Preemption struct {
-	// attempts is status.attempts of the unit when that was decided. The decision ends with the next admission of the unit.
+	// attempts is status.attempts of the unit when that was decided. The decision ends with the unit's next admission.
 	// +kubebuilder:validation:Minimum=0
 	Attempts int64 `json:"attempts"`
 	// holds are what is taken, as UID/N: the N-th admission of the QueueUnit with that UID, and no later one.

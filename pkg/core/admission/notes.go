@@ -30,7 +30,8 @@ import (
 type notes struct {
 	// ask is that of each unit of the group.
 	ask decide.Ask
-	// takes: the unit takes back what others hold. inGangGroup and namespace are those of the key, which a pass does not copy for each head.
+	// takes: the unit takes back what others hold. inGangGroup and namespace are those of the key, which a pass does not
+	// copy for each head.
 	takes       bool
 	inGangGroup bool
 	namespace   string

@@ -104,42 +104,46 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, takers bool) (fits *group, 
 		if takers {
 			p.asks.Line() // each of them claims
 		}
-		a, at := &g.Notes.ask, turn{g, g.Head()}
-		if a.Jobs > 0 && (full || p.lines.fullFor(q, g.Notes.namespace)) {
-			p.asks.Stop(at, a, unit.ReasonQueueFull)
-			return true
-		}
-		p.progress.looked = at.unit
-		p.examined++
-		if len(p.lines.extensions) > 0 {
-			if said := p.lines.extensions.ask(g); said.reason != "" {
-				p.asks.Stop(at, a, said.reason)
-				return true
-			}
-		}
-		if g.Notes.inGangGroup {
-			if gg := p.gangGroupInPass(at.unit); gg != nil {
-				if p.meet(now, gg, at) {
-					fits = g
-				}
-				return fits == nil
-			}
-		}
-		if at.unit.stage == stageTaking && p.asks.Fits(a, a.Need) {
-			p.asks.Stop(at, a, unit.ReasonPending) // until that write is settled
-			return true
-		}
-		if p.asks.Try(at, a) {
+		if p.fits(now, g, full) {
 			fits = g
-			return false
 		}
-		if a.Blocking && !p.claimEnded(now, at.unit) {
-			p.asks.Block()
-		}
-		return true
+		return fits == nil
 	})
 	p.progress.looked = nil
 	return fits, ""
+}
+
+// fits looks at the head of a group, and has it claim if it blocks and does not fit.
+func (p *pass) fits(now time.Time, g *group, full bool) bool {
+	a, at := &g.Notes.ask, turn{g, g.Head()}
+	if a.Jobs > 0 && (full || p.lines.fullFor(g.Notes.queue, g.Notes.namespace)) {
+		p.asks.Stop(at, a, unit.ReasonQueueFull)
+		return false
+	}
+	p.progress.looked = at.unit
+	p.examined++
+	if len(p.lines.extensions) > 0 {
+		if said := p.lines.extensions.ask(g); said.reason != "" {
+			p.asks.Stop(at, a, said.reason)
+			return false
+		}
+	}
+	if g.Notes.inGangGroup {
+		if gg := p.gangGroupInPass(at.unit); gg != nil {
+			return p.meet(now, gg, at)
+		}
+	}
+	if g.Notes.takes && at.unit.stage == stageTaking && p.asks.Fits(a, a.Need) {
+		p.asks.Stop(at, a, unit.ReasonPending) // until that write is settled
+		return false
+	}
+	if p.asks.Try(at, a) {
+		return true
+	}
+	if a.Blocking && !p.claimEnded(now, at.unit) {
+		p.asks.Block()
+	}
+	return false
 }
 
 // noteCauses has what the last pass found known, and told in its time.

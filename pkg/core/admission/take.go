@@ -26,8 +26,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 )
 
-// searchPause is for how long a group for which there was nothing to take back is not searched for again. A search looks
-// at all units that hold quota.
+// searchPause is for how long no search is made again for a group for which one found nothing. A search looks at all
+// units that hold quota.
 const searchPause = time.Second
 
 type holder = reclaim.Holder[*record]

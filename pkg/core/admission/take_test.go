@@ -27,8 +27,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Units take back what others borrow, whatever the order of their queues, until nobody waits whose request is within the
-// mins of all its quotas. That comes to an end.
+// Units take back what others borrow, whatever the order of their queues, until nobody waits whose request is within
+// the mins of all its quotas. That comes to an end.
 func TestTakingBackServesEachMin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		st := newStory(t)
