@@ -558,11 +558,11 @@ func (c *checker) largestTotal(since int64) amounts {
 }
 
 // order: no unit goes before another one of the same queue and quota that asks for no more, and that the scheduler knew
-// to wait with a better place (I4, I5).
+// to wait with a better place (I4, I5), unless it has taken back what it gets.
 func (c *checker) order(ch *change) {
 	d := ch.by.decision
 	policy, stable := c.policy(unitOf(ch.after).Spec.Queue, d)
-	if !stable || !c.unchanged(units, ch.key, d.seen[units], ch.rv) {
+	if !stable || takes(ch.before) || !c.unchanged(units, ch.key, d.seen[units], ch.rv) {
 		return
 	}
 	for _, o := range c.w.api.list(units) {

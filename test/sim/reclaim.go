@@ -80,6 +80,15 @@ func setReclaim(w *world, s Step) {
 	}
 }
 
+// takes says that a unit that waits takes back what others hold.
+func takes(o *object) bool {
+	if o == nil {
+		return false
+	}
+	status := unitOf(o).Status
+	return status.Preemption != nil && status.Preemption.Attempts == status.Attempts
+}
+
 // onReclaim judges what is taken back: before a unit loses what it holds, another one has said that it takes that (I3).
 func (c *checker) onReclaim(before *object, ch *change) {
 	if p := unitOf(ch.after).Status.Preemption; p != nil {
