@@ -84,7 +84,7 @@ func (w *settling) endEviction(u *record) {
 	u.becomeEvicted()
 	if seen := w.remembered; seen != nil && seen.Phase.Holds() && seen.Attempts <= u.attempt {
 		// Older than the eviction: only its other fields can be news.
-		requeue(seen, &u.eviction.Loss)
+		u.eviction.Apply(seen)
 	}
 }
 

@@ -19,22 +19,11 @@ package admission
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
-
-// longestSaying bounds a message, in bytes.
-const longestSaying = 1024
-
-func say(reason unit.Reason, message string) *unit.Saying {
-	if len(message) > longestSaying {
-		message = strings.ToValidUTF8(message[:longestSaying], "") + "..."
-	}
-	return &unit.Saying{Reason: reason, Message: message}
-}
 
 // nothingMore is for an admitted unit that waited for more than it held.
 var nothingMore = &unit.Saying{}
@@ -53,11 +42,11 @@ func sayingOf(r *roster, u *record) *unit.Saying {
 	case u.group != nil:
 		return groupSaying(u.group)
 	case u.stage.waits() && !untold(u.parked):
-		return say(u.parked, unitWords(r, u))
+		return unit.Say(u.parked, unitWords(r, u))
 	case u.stage != stageAdmitted:
 		return nil
 	case u.overdue.Reason != "":
-		return say(u.overdue.Reason, u.overdue.Message())
+		return unit.Say(u.overdue.Reason, u.overdue.Message())
 	case u.listener.Said() != nil && !ofPods[u.listener.Said().Reason]:
 		return nothingMore
 	default:
@@ -68,7 +57,7 @@ func sayingOf(r *roster, u *record) *unit.Saying {
 func groupSaying(g *group) *unit.Saying {
 	n := &g.Notes
 	if n.saying == nil && n.subject != (subject{}) {
-		n.saying = say(n.subject.Reason, headWords(g, n.subject))
+		n.saying = unit.Say(n.subject.Reason, headWords(g, n.subject))
 	}
 	return n.saying
 }

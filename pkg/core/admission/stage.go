@@ -19,7 +19,6 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -132,7 +131,7 @@ func (u *record) becomeAdmitted(now time.Time) {
 // becomeEvicted: it has lost what it held.
 func (u *record) becomeEvicted() {
 	u.stage = stageWaiting
-	requeue(&u.spec, &u.eviction.Loss)
+	u.eviction.Loss.Apply(&u.spec)
 }
 
 // becomeResized: it holds another amount by now.
@@ -156,19 +155,4 @@ func (u *record) becomeReleased(now time.Time) {
 // stayAdmitted: what was written of it was not taken. observed: its object was seen to be something else.
 func (u *record) stayAdmitted(observed bool) {
 	u.stage, u.observed = stageAdmitted, u.observed || observed
-}
-
-// requeue makes an object say what it says after its unit has lost what it held.
-func requeue(in *unit.Unit, d *life.Loss) {
-	in.Phase = unit.PhaseEnqueued
-	if !d.RequeueAt.IsZero() {
-		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
-	}
-	if in.Deactivate = nil; d.Deactivate != "" {
-		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
-	}
-	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
-	in.SetNothingHeld()
-	in.BecomeWhole()
-	in.Move()
 }

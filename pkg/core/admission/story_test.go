@@ -571,8 +571,8 @@ func (st *story) settle(a arguments) {
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageTaking {
 		u.TakesFrom = record.taking
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
-		requeue(&u, &record.eviction.Loss)
-		u.Said = say(record.eviction.Reason, record.eviction.Message)
+		record.eviction.Loss.Apply(&u)
+		u.Said = unit.Say(record.eviction.Reason, record.eviction.Message)
 		if why := record.eviction.Deactivate; why != "" {
 			u.Said.Reason = why
 		}

@@ -37,6 +37,21 @@ type Loss struct {
 	Executed time.Duration
 }
 
+// Apply makes an object say what it says after its unit has lost what it held.
+func (d *Loss) Apply(in *unit.Unit) {
+	in.Phase = unit.PhaseEnqueued
+	if !d.RequeueAt.IsZero() {
+		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
+	}
+	if in.Deactivate = nil; d.Deactivate != "" {
+		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
+	}
+	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
+	in.SetNothingHeld()
+	in.BecomeWhole()
+	in.Move()
+}
+
 // LossOf an admitted unit says why and how it loses what it holds; without a reason it keeps it.
 func LossOf(f *Facts) Loss {
 	v := rulingNow(f)

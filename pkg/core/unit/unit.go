@@ -247,3 +247,14 @@ type Saying struct {
 	Reason  Reason
 	Message string
 }
+
+// longestSaying bounds a message, in bytes.
+const longestSaying = 1024
+
+// Say makes a saying, and cuts a message that is too long.
+func Say(reason Reason, message string) *Saying {
+	if len(message) > longestSaying {
+		message = strings.ToValidUTF8(message[:longestSaying], "") + "..."
+	}
+	return &Saying{Reason: reason, Message: message}
+}
