@@ -108,6 +108,19 @@ func TestUpdatesOfChecksInPods(t *testing.T) {
 	require.Empty(t, describe(s.decide()))
 }
 
+// A job that was not resumed for its last attempt is stamped first. Another controller with an old cache may be about to
+// resume it, with the updates: the API server refuses that then.
+func TestAJobIsStampedBeforeItsUnitForgets(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseTimeoutBackoff).unit(zoneOf("gpu", "Ready", "a"))
+	s.FreshJob = true
+	step, ok := s.decide().Do[0].(PatchJob)
+	require.True(t, ok)
+	s.Job = step.After
+	require.True(t, wasResumed(&s.Situation))
+	require.True(t, s.Job.SuspendedByUs(), "nobody takes it for one that its owner suspended")
+	require.IsType(t, PatchUnitStatus{}, s.decide().Do[0])
+}
+
 // While quota is reserved nothing is forgotten: what is asked for then is to come yet.
 func TestAReservedUnitForgetsNothing(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseReserved).unit(zoneOf("gpu", "Ready", "a"))

@@ -180,13 +180,20 @@ func restore(s *Situation) (Decision, bool) {
 	return do(step), true
 }
 
-// forget takes out of a unit what checks asked for, once the API server itself says that no template has it.
+// forget takes out of a unit what checks asked for, once the API server itself says that no template has it. Another
+// controller, whose cache is old, may be about to resume the job with the updates. A write of the job before that has
+// the API server refuse it.
 func forget(s *Situation) (Decision, bool) {
 	switch {
 	case len(asked(s)) == 0 || holdsQuota(s.Unit.Status.Phase) || s.Job.HasUpdates():
 		return Decision{}, false
 	case !s.FreshJob:
 		return look(LookAtJob), true
+	case s.Kind.CanBeSuspended() && !wasResumed(s):
+		after := s.Job.Edit()
+		after.MarkSuspended()
+		after.Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
+		return do(PatchJob{Before: s.Job, After: after.Job()}), true
 	}
 	after := s.Unit.DeepCopy()
 	for i := range after.Status.AdmissionChecks {
