@@ -71,6 +71,16 @@ func (a amounts) each(b amounts, f func(x, y int64) int64) amounts {
 func least(x, y int64) int64    { return min(x, y) }
 func greatest(x, y int64) int64 { return max(x, y) }
 
+// of leaves the resources of which b has some.
+func (a amounts) of(b amounts) amounts {
+	return a.each(b, func(x, y int64) int64 {
+		if y == 0 {
+			return 0
+		}
+		return x
+	})
+}
+
 // within says whether no resource is above b.
 func (a amounts) within(b amounts) bool {
 	for i := range a {

@@ -295,22 +295,27 @@ func (u *use) add(o use) {
 }
 
 // capacity compares, on each level, what units hold and pods use with the largest limit between what the scheduler had
-// seen and now (I1). Where the tree itself was changed in that time, only the cluster total is compared.
+// seen and now (I1). Where the tree itself was changed in that time, only the cluster total is compared. Above the leaf
+// it is about what the unit takes: of the rest too much may be in use since a limit fell, or a node went.
 func (c *checker) capacity(ch *change) {
 	d := ch.by.decision
-	if heldOf(ch.after) == (amounts{}) {
-		return // it takes nothing that is limited, and may be admitted also where too much is in use since a node went
+	takes := heldOf(ch.after)
+	if takes == (amounts{}) {
+		return
 	}
 	var path []string
 	if c.stableTree(d) {
 		path = c.path(quotaLabel(ch.after))
 	}
 	byLevel, total := c.useByLevel(d)
-	for _, level := range path {
+	for i, level := range path {
 		limit, ok := c.largest(level, d.seen[quotas])
 		used := byLevel[level]
 		if !ok || used == nil {
 			continue
+		}
+		if i > 0 {
+			used.all, used.nonPreemptible = used.all.of(takes), used.nonPreemptible.of(takes)
 		}
 		if !used.all.within(limit.all) {
 			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of %s", ch.key, ch.by.process,
@@ -325,7 +330,7 @@ func (c *checker) capacity(ch *change) {
 				level, used.jobs, limit.jobs)
 		}
 	}
-	if most := c.largestTotal(d.seen[nodes]); !total.all.within(most) {
+	if most := c.largestTotal(d.seen[nodes]); !total.all.of(takes).within(most) {
 		c.w.violate("I1", "after the admission of %s by %s, the cluster has %s of %s", ch.key, ch.by.process, total.all, most)
 	}
 }
