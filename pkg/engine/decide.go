@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -47,81 +45,48 @@ func (e *Engine) decide(now time.Time) {
 	e.carryOut(now, &plan)
 }
 
-// carryOut makes the writes of a plan.
+// carryOut makes the writes of a plan, in this order.
 func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 	for i := range plan.Evict {
-		d := &plan.Evict[i]
-		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
-			status := evictStatus(rec.object, d, now)
-			status["effective"] = effective(rec, resources.List{})
-			if w := e.fly(rec, writeEvict, d.Unit.Attempts, status, now); w != nil {
-				w.reason, w.deactivates = d.Reason, d.Deactivate
-			}
-		}
+		e.fly(now, (*evictWrite)(&plan.Evict[i]))
 	}
 	for i := range plan.Admit {
-		d := &plan.Admit[i]
-		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
-			status := admitStatus(rec.object, d, now)
-			status["effective"] = effective(rec, d.Request)
-			e.inherit(status, rec.object, now)
-			if w := e.fly(rec, writeAdmit, d.Attempt, status, now); w != nil {
-				rec.act().seq, w.borrows, w.inPart = e.publisher.place(), d.Borrows, len(d.Counts) > 0
-			}
-		}
+		e.fly(now, (*admitWrite)(&plan.Admit[i]))
 	}
 	for i := range plan.Take {
-		d := &plan.Take[i]
-		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
-			if w := e.fly(rec, writeTake, d.Unit.Attempts, takeStatus(d, now), now); w != nil {
-				w.takes = reclaim.Join(d.Holds)
-			}
-		}
+		e.fly(now, (*takeWrite)(&plan.Take[i]))
 	}
 	for i := range plan.Dequeue {
-		d := &plan.Dequeue[i]
-		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
-			e.fly(rec, writeDequeue, d.Unit.Attempts, dequeueStatus(rec.object, now), now)
-		}
+		e.fly(now, (*dequeueWrite)(&plan.Dequeue[i]))
 	}
 	for i := range plan.Resize {
-		d := &plan.Resize[i]
-		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
-			status := resizeStatus(rec.object, d, now)
-			status["effective"] = effective(rec, d.Held)
-			if w := e.fly(rec, writeResize, d.Attempt, status, now); w != nil {
-				w.held, w.borrows = d.Held, d.Borrows
-			}
-		}
+		e.fly(now, (*resizeWrite)(&plan.Resize[i]))
 	}
 }
 
-// decided prepares the record of a unit for the write of a decision. A decision about a unit that is not there, or that
-// has one in flight, cannot be carried out and is given back.
-func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
+// fly puts a decision in flight. A decision about a unit that is not there, or that has one in flight, is given back.
+// One that the unit's phase does not allow is refused before it is sent.
+func (e *Engine) fly(now time.Time, d decision) {
+	key, attempt := d.subject()
 	rec := e.units.get(key)
 	if rec == nil || rec.flight != nil {
 		e.core.call(key, func(s *admission.State) { s.Settle(now, key, attempt, admission.OutcomeRefuted) })
-		return nil
+		return
 	}
 	e.dropReport(now, key, rec)
 	e.touch(now, key, rec)
-	return rec
-}
-
-// fly puts a decision in flight. One that the unit's phase does not allow is refused before it is sent, and nil
-// returned.
-func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, status map[string]any, now time.Time) *Write {
-	w := e.writers.unit(rec.object, kind, status, now)
+	kind, reason := d.label()
+	w := e.writers.unit(rec.object, kind, d.status(e, rec, now), now)
 	if e.unlawful(w) {
-		key := rec.object.key()
 		e.core.call(key, func(s *admission.State) { s.Settle(now, key, attempt, admission.OutcomeRefused) })
-		return nil
+		return
 	}
-	w.attempt = attempt
+	w.decision, w.attempt, w.reason = d, attempt, reason
 	rec.act().flight, rec.act().unknown = w, false
+	if w.Admits() {
+		rec.act().seq = e.publisher.place()
+	}
 	e.writers.later(w)
-	return w
 }
 
 // unlawful says that a write would change the phase as the scheduler may not (I9). What the core decided and what the

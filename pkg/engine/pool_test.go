@@ -30,7 +30,7 @@ func TestWritesThatInformLeaveRoomForDecisions(t *testing.T) {
 		for range 40 {
 			p.submit(&Write{kind: writeQueueStatus})
 		}
-		decision := &Write{kind: writeAdmit}
+		decision := &Write{kind: writeAdmit, decision: &admitWrite{}}
 		p.submit(decision)
 		first, ok := p.next()
 		require.True(t, ok)

@@ -52,7 +52,9 @@ func (e *Engine) healState(now time.Time) {
 		rec := e.units.get(key)
 		c := e.resolve(rec.object)
 		e.units.resolved(rec, &c)
-		rec.flight.hold(&c)
+		if rec.flight != nil {
+			rec.flight.decision.hold(&c)
+		}
 		e.core.call(key, func(s *admission.State) { s.UpsertUnit(now, c) })
 		e.touch(now, key, rec)
 	}
@@ -66,21 +68,9 @@ func (e *Engine) healState(now time.Time) {
 	e.log.Info("Rebuilt the state of admission", "cause", cause, "queueUnits", len(units))
 }
 
-// hold makes a unit hold all that it may hold when the write in flight is settled.
-func (w *Write) hold(c *unit.Unit) {
-	switch {
-	case w == nil:
-	case w.kind == writeResize:
-		if !c.Recorded && !c.Adopted {
-			c.Held = c.Request
-		}
-		c.Held, c.Recorded = c.Held.Max(w.held), true
-	case w.kind == writeTake: // it holds nothing
-	case w.kind == writeDequeue:
-		c.Phase = unit.PhaseDequeued // what it holds stays
-	default:
-		c.Phase, c.Held, c.Attempts = unit.PhaseDequeued, c.Request, max(w.attempt, c.Attempts)
-	}
+// holdRequest makes a unit hold its request, for writes before or after which the unit holds it.
+func holdRequest(c *unit.Unit, attempt int64) {
+	c.Phase, c.Held, c.Attempts = unit.PhaseDequeued, c.Request, max(attempt, c.Attempts)
 }
 
 func sortedJobs(jobs map[owner.Name]types.UID) []owner.Name {

@@ -19,6 +19,9 @@ package engine
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -110,7 +113,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 	if e.unlawful(w) {
 		return
 	}
-	w.reason, w.said, w.tries = x.Reason, x.Saying, x.tries
+	w.reason, w.said, w.tries = string(x.Reason), x.Saying, x.tries
 	rec.act().reporting = w
 	e.writers.submit(w)
 }
@@ -172,4 +175,53 @@ func (u *unitObject) said() *unit.Saying {
 		}
 	}
 	return nil
+}
+
+// conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a
+// node, or waits for more than it holds.
+func conditionFor(u *unitObject, reason unit.Reason) (conditionType string, status metav1.ConditionStatus) {
+	switch {
+	case !u.phase.Holds():
+		return v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
+	case reason == unit.ReasonIdleReservation || reason == unit.ReasonUnschedulable:
+		return v1alpha1.ConditionPodsReady, metav1.ConditionFalse
+	default:
+		return v1alpha1.ConditionResizePending, metav1.ConditionTrue
+	}
+}
+
+// reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
+func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]any {
+	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
+	about.Type, about.Status = conditionFor(u, said.Reason)
+	if said.Reason == "" {
+		about.Status, about.Reason = metav1.ConditionFalse, "NotNeeded"
+		about.Message = "the job asks for at most what the unit holds"
+	}
+	conditions := withConditions(u, now, about)
+	if c := u.condition(about.Type); c != nil && unit.Reason(c.Reason).Notice() && !said.Reason.Notice() {
+		// It is in line for more since it asks for that, not since it was told of something else.
+		meta.FindStatusCondition(conditions, about.Type).LastTransitionTime = metav1.NewTime(now)
+	}
+	status := map[string]any{
+		"lastUpdateTime": metav1.NewTime(now),
+		"message":        said.Message,
+		"conditions":     conditions,
+	}
+	switch over := !now.Before(u.RequeueAt); {
+	case u.phase == unit.PhaseNone, u.phase == unit.PhasePreempted,
+		u.phase == unit.PhaseTimeoutBackoff && over:
+		status["phase"] = string(unit.PhaseEnqueued)
+	}
+	return status
+}
+
+// reported says whether the object says this already.
+func reported(u *unitObject, said *unit.Saying) bool {
+	about, status := conditionFor(u, said.Reason)
+	c := u.condition(about)
+	if said.Reason == "" {
+		return c == nil || c.Status != status
+	}
+	return c != nil && c.Status == status && c.Reason == string(said.Reason) && c.Message == said.Message
 }

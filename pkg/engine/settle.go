@@ -64,15 +64,17 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 	}
 }
 
+// results are labels of metrics.
+var results = map[admission.Outcome]string{
+	admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted", admission.OutcomeRefused: "refused",
+}
+
 // settle lands the decision in flight with a definite outcome.
 func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcome) {
 	w, key := rec.flight, rec.object.key()
 	w.cancel()
 	rec.act().flight, rec.act().unknown = nil, false
-	result := map[admission.Outcome]string{
-		admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted", admission.OutcomeRefused: "refused",
-	}[outcome]
-	e.countAttempt(result, w)
+	e.countAttempt(results[outcome], w)
 	known := true
 	e.core.call(key, func(s *admission.State) {
 		known = s.InFlight(key)
@@ -85,67 +87,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	if !known {
 		e.pods.lookAgain(rec.object) // what was granted to them then was not published
 	}
-	queue, _ := e.gauges.labels(rec)
-	switch {
-	case w.kind == writeAdmit && outcome == admission.OutcomeConfirmed:
-		e.noteReserved(now, rec, w)
-	case w.kind == writeAdmit:
-		rec.act().seq = 0
-	case w.kind == writeDequeue:
-		if outcome == admission.OutcomeConfirmed {
-			e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.Admitted), 0).Seconds(), queue)
-			e.noteAdmitted(now, rec, w)
-		}
-	case w.kind == writeResize:
-		if outcome == admission.OutcomeConfirmed {
-			e.noteResized(rec, w)
-		}
-		e.log.V(2).Info("Changed what a unit holds", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota,
-			"held", w.held.String(), "outcome", result)
-	case w.kind == writeTake:
-		e.log.Info("Takes back what other units hold", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota,
-			"holds", w.takes, "outcome", result)
-	case outcome == admission.OutcomeConfirmed:
-		rec.act().seq = 0
-		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, queue, string(w.reason))
-		if w.deactivates != "" {
-			e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, queue, string(w.deactivates))
-		}
-		e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", w.reason)
-	}
-}
-
-// noteReserved tells of a confirmed reservation, which is an admission unless checks are asked.
-func (e *Engine) noteReserved(now time.Time, rec *unitRecord, w *Write) {
-	e.startup.noteAdmission(now, w)
-	queue, quota := e.gauges.labels(rec)
-	if w.borrows {
-		e.opts.Metrics.Inc(metrics.LoansTotal, queue, quota)
-	}
-	if w.inPart {
-		e.opts.Metrics.Inc(metrics.PartialAdmissionsTotal, queue, quota)
-	}
-	if !w.phase().Releases() {
-		e.opts.Metrics.Inc(metrics.ReservationsTotal, queue, quota)
-		e.log.V(2).Info("Reserved quota; admission checks are asked", "queueUnit", w.key, "queue", rec.queue,
-			"quota", rec.quota, "attempt", w.attempt)
-		return
-	}
-	e.noteAdmitted(now, rec, w)
-}
-
-// noteResized tells of a confirmed change of what a unit holds.
-func (e *Engine) noteResized(rec *unitRecord, w *Write) {
-	queue, quota := e.gauges.labels(rec)
-	if w.borrows {
-		e.opts.Metrics.Inc(metrics.LoansTotal, queue, quota)
-	}
-	switch before := w.base.Held; {
-	case !before.Covers(w.held):
-		e.opts.Metrics.Inc(metrics.ResizesTotal, queue, "Grown")
-	case !w.held.Covers(before):
-		e.opts.Metrics.Inc(metrics.ResizesTotal, queue, "Shrunk")
-	}
+	w.decision.settled(e, now, rec, w, outcome)
 }
 
 // noteAdmitted tells of a confirmed admission.
@@ -159,19 +101,5 @@ func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
 }
 
 func (e *Engine) countAttempt(result string, w *Write) {
-	reason := string(w.reason)
-	switch w.kind {
-	case writeAdmit:
-		if reason = "Admitted"; !w.phase().Releases() {
-			reason = "Reserved"
-		}
-	case writeDequeue:
-		reason = "Dequeued"
-	case writeResize:
-		reason = "Resized"
-	case writeTake:
-		reason = "Reclaims"
-	case writeEvict, writeReport, writeQueueStatus:
-	}
-	e.opts.Metrics.Inc(metrics.AttemptsTotal, string(w.kind)+"-"+result, reason)
+	e.opts.Metrics.Inc(metrics.AttemptsTotal, string(w.kind)+"-"+result, w.reason)
 }

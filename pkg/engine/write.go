@@ -20,9 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,19 +37,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// writeKind says what a write is for; it is a metric label.
-type writeKind string
-
-const (
-	writeAdmit       writeKind = "admit"
-	writeDequeue     writeKind = "dequeue"
-	writeEvict       writeKind = "evict"
-	writeResize      writeKind = "resize"
-	writeTake        writeKind = "take"
-	writeReport      writeKind = "report"
-	writeQueueStatus writeKind = "queueStatus"
-)
-
 // Write is one status patch. It is immutable, so sending it again is the same request.
 type Write struct {
 	id       int64
@@ -61,18 +46,9 @@ type Write struct {
 	attempt  int64
 	base     *unitObject // nil for a queue
 	status   map[string]any
-	reason   unit.Reason
 	decided  time.Time
-	// borrows: the admission goes beyond the runtime of a quota.
-	borrows bool
-	// inPart: the admission is for fewer pods than are asked for.
-	inPart bool
-	// deactivates: the unit must be made inactive for this reason.
-	deactivates unit.Reason
-	// held is what a resize writes that the unit holds.
-	held resources.List
-	// takes is what a take writes, joined.
-	takes string
+	decision decision // nil if the write only informs
+	reason   string   // label of metrics
 	// said and tries belong to the writing of a reason.
 	said   unit.Saying
 	tries  int
@@ -81,12 +57,10 @@ type Write struct {
 }
 
 // decides says whether the write carries a decision: then its outcome must become known.
-func (w *Write) decides() bool {
-	return w.kind != writeReport && w.kind != writeQueueStatus
-}
+func (w *Write) decides() bool { return w.decision != nil }
 
 // keepsAdmission says that pods of the unit may go while the write is in flight, as they may before and after it.
-func (w *Write) keepsAdmission() bool { return w == nil || w.kind == writeResize }
+func (w *Write) keepsAdmission() bool { return w == nil || w.decision.keepsAdmission() }
 
 // phase that is written; empty if the write leaves it as it is.
 func (w *Write) phase() unit.Phase {
@@ -183,21 +157,7 @@ func (w *Write) readBack(ctx context.Context, client rest.Interface, conflict er
 
 // appliedTo says whether the object holds what was written.
 func (w *Write) appliedTo(u *unitObject) bool {
-	if u.UID != w.base.UID || u.attempts != w.attempt {
-		return false
-	}
-	switch w.kind {
-	case writeAdmit:
-		return u.phase.Holds()
-	case writeDequeue:
-		return u.phase.Releases()
-	case writeResize:
-		return u.phase.Holds() && u.Recorded && u.Held.Equal(w.held)
-	case writeTake:
-		return u.TakesFrom == w.takes
-	default:
-		return u.phase.Waits() && u.Held.IsZero()
-	}
+	return u.UID == w.base.UID && u.attempts == w.attempt && w.decision.appliedTo(u)
 }
 
 // failed sorts errors by what they say about the object, not by what they say about the request: unless it is certain
@@ -230,110 +190,6 @@ func isGone(err error, name string) bool {
 	details := status.Status().Details
 	return details != nil && details.Name == name &&
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// lentMessage follows what is reserved for a unit that borrows.
-const lentMessage = "; part of it is beyond the runtime of its quota, " +
-	"and lent because no job could use it within its share"
-
-// admitStatus is what an admission writes.
-func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]any {
-	at, attempt := metav1.NewTime(now), d.Attempt
-	reserved := "quota is reserved: " + d.Request.String()
-	if d.Counts != nil {
-		reserved = fmt.Sprintf("quota is reserved for %d of %d pods: %s", d.Pods, u.pods, d.Request)
-	}
-	if d.Borrows {
-		reserved += lentMessage
-	}
-	phase, admitted := unit.PhaseDequeued, admittedCondition(attempt, "")
-	if len(d.Checks) > 0 {
-		phase = unit.PhaseReserved
-		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(unit.ReasonWaitingForChecks)
-		admitted.Message = "waits for admission checks: " + strings.Join(d.Checks, ", ")
-	}
-	conditions := withConditions(u, now,
-		metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved",
-			Message: reserved},
-		admitted,
-	)
-	if evicted := u.condition(v1alpha1.ConditionEvicted); evicted != nil && evicted.Status == metav1.ConditionTrue {
-		meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Admitted",
-			Message: "admitted again", ObservedGeneration: u.Generation, LastTransitionTime: at,
-		})
-	}
-	status := map[string]any{
-		"phase":            string(phase),
-		"attempts":         attempt,
-		"admissions":       admissionsOf(u.admittedSets(d.Counts), d.Request, d.Pods),
-		"lastAllocateTime": at,
-		"lastUpdateTime":   at,
-		"conditions":       conditions,
-	}
-	if u.message != "" {
-		status["message"] = "" // most have none, and a field that is not there costs nothing
-	}
-	if len(d.Checks) > 0 || u.wasAsked {
-		status["admissionChecks"] = u.askedChecks(d.Checks, at)
-	}
-	return status
-}
-
-// admittedCondition says that a unit may run, and what it passed before.
-func admittedCondition(attempt int64, passed string) metav1.Condition {
-	return metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted",
-		Message: fmt.Sprintf("admitted, attempt %d%s", attempt, passed)}
-}
-
-// dequeueStatus is what letting a reserved unit go writes. Its times count from now on.
-func dequeueStatus(u *unitObject, now time.Time) map[string]any {
-	passed := ""
-	if u.checks != nil {
-		names := make([]string, 0, len(u.checks.Answers))
-		for _, a := range u.checks.Answers {
-			if a.State == unit.CheckReady {
-				names = append(names, a.Name)
-			}
-		}
-		passed = "; passed admission checks: " + strings.Join(names, ", ")
-	}
-	at := metav1.NewTime(now)
-	return map[string]any{
-		"phase":            string(unit.PhaseDequeued),
-		"lastAllocateTime": at,
-		"lastUpdateTime":   at,
-		"conditions":       withConditions(u, now, admittedCondition(u.attempts, passed)),
-	}
-}
-
-// resizeStatus is what changing how much an admitted unit holds writes.
-func resizeStatus(u *unitObject, d *admission.Resize, now time.Time) map[string]any {
-	reserved := "quota is reserved: " + d.Held.String()
-	if d.Borrows {
-		reserved += lentMessage
-	}
-	set := []metav1.Condition{{
-		Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", Message: reserved,
-	}}
-	if pending := u.condition(v1alpha1.ConditionResizePending); pending != nil && pending.Status == metav1.ConditionTrue {
-		set = append(set, metav1.Condition{
-			Type: v1alpha1.ConditionResizePending, Status: metav1.ConditionFalse, Reason: "Resized", Message: reserved,
-		})
-	}
-	return map[string]any{
-		"admissions":     admissionsOf(u.sets, d.Held, d.Pods),
-		"lastUpdateTime": metav1.NewTime(now),
-		"conditions":     withConditions(u, now, set...),
-	}
-}
-
-// takeStatus is what writes that a unit takes back what others hold.
-func takeStatus(d *admission.Take, now time.Time) map[string]any {
-	return map[string]any{
-		"preemption":     v1alpha1.Preemption{Attempts: d.Unit.Attempts, Holds: d.Holds},
-		"lastUpdateTime": metav1.NewTime(now),
-	}
 }
 
 // admittedSets are the pod sets with so many pods each, or whole.
@@ -377,91 +233,6 @@ func resourceList(list resources.List) corev1.ResourceList {
 	return out
 }
 
-// evictStatus is what taking an admission back writes.
-func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]any {
-	reason, message := d.Reason, shorten(d.Message)
-	if reason == unit.ReasonInactive && u.parkedFor != "" {
-		// Nobody made it inactive but the controller, which says why.
-		reason, message = u.parkedFor, "the controller took the admission back: "+string(u.parkedFor)
-	}
-	set := []metav1.Condition{
-		{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse},
-		{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse},
-		{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue},
-	}
-	if d.Deactivate != "" {
-		set = append(set, metav1.Condition{Type: v1alpha1.ConditionDeactivationTarget, Status: metav1.ConditionTrue})
-	}
-	for _, ofAdmitted := range []string{v1alpha1.ConditionPodsReady, v1alpha1.ConditionResizePending} {
-		if u.condition(ofAdmitted) != nil {
-			set = append(set, metav1.Condition{Type: ofAdmitted, Status: metav1.ConditionFalse})
-		}
-	}
-	for i := range set {
-		set[i].Reason, set[i].Message = string(reason), message
-		if of := set[i].Type; d.Deactivate != "" &&
-			(of == v1alpha1.ConditionDeactivationTarget || of == v1alpha1.ConditionQuotaReserved) {
-			set[i].Reason = string(d.Deactivate)
-		}
-	}
-	status := map[string]any{
-		"phase":          string(unit.PhaseEnqueued),
-		"admissions":     []v1alpha1.Admission{},
-		"lastUpdateTime": metav1.NewTime(now),
-		"message":        message,
-		"conditions":     withConditions(u, now, set...),
-	}
-	if !d.RequeueAt.IsZero() {
-		status["phase"] = string(unit.PhaseTimeoutBackoff)
-		status["requeueState"] = map[string]any{"count": d.Requeues, "requeueAt": metav1.NewTime(d.RequeueAt)}
-	} else if d.Deactivate != "" {
-		status["requeueState"] = nil
-	}
-	if d.Executed != u.Executed {
-		status["accumulatedPastExecutionTimeSeconds"] = int64(d.Executed.Round(time.Second) / time.Second)
-	}
-	return status
-}
-
-// conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a
-// node, or waits for more than it holds.
-func conditionFor(u *unitObject, reason unit.Reason) (conditionType string, status metav1.ConditionStatus) {
-	switch {
-	case !u.phase.Holds():
-		return v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
-	case reason == unit.ReasonIdleReservation || reason == unit.ReasonUnschedulable:
-		return v1alpha1.ConditionPodsReady, metav1.ConditionFalse
-	default:
-		return v1alpha1.ConditionResizePending, metav1.ConditionTrue
-	}
-}
-
-// reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
-func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]any {
-	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
-	about.Type, about.Status = conditionFor(u, said.Reason)
-	if said.Reason == "" {
-		about.Status, about.Reason = metav1.ConditionFalse, "NotNeeded"
-		about.Message = "the job asks for at most what the unit holds"
-	}
-	conditions := withConditions(u, now, about)
-	if c := u.condition(about.Type); c != nil && unit.Reason(c.Reason).Notice() && !said.Reason.Notice() {
-		// It is in line for more since it asks for that, not since it was told of something else.
-		meta.FindStatusCondition(conditions, about.Type).LastTransitionTime = metav1.NewTime(now)
-	}
-	status := map[string]any{
-		"lastUpdateTime": metav1.NewTime(now),
-		"message":        said.Message,
-		"conditions":     conditions,
-	}
-	switch over := !now.Before(u.RequeueAt); {
-	case u.phase == unit.PhaseNone, u.phase == unit.PhasePreempted,
-		u.phase == unit.PhaseTimeoutBackoff && over:
-		status["phase"] = string(unit.PhaseEnqueued)
-	}
-	return status
-}
-
 // withConditions returns all conditions of the unit with these set: a merge patch replaces the list as a whole. The
 // resource version guards the rest of it.
 func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []metav1.Condition {
@@ -474,12 +245,14 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 	return conditions
 }
 
-// reported says whether the object says this already.
-func reported(u *unitObject, said *unit.Saying) bool {
-	about, status := conditionFor(u, said.Reason)
-	c := u.condition(about)
-	if said.Reason == "" {
-		return c == nil || c.Status != status
+// effective is what the columns of a unit show that its spec may not say: the queue and the quota that it came to, what
+// it asks for in all and, while it holds anything, what. It is written along with whatever is written anyway.
+func effective(rec *unitRecord, held resources.List) map[string]any {
+	fields := map[string]any{"queue": rec.queue, "quota": rec.quota, "requested": shorten(rec.object.request.String())}
+	if held.Len() > 0 {
+		fields["held"] = shorten(held.String())
+	} else if rec.object.attempts > 0 {
+		fields["held"] = nil
 	}
-	return c != nil && c.Status == status && c.Reason == string(said.Reason) && c.Message == said.Message
+	return fields
 }
