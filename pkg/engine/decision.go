@@ -236,7 +236,7 @@ func (d *takeWrite) hold(*unit.Unit)                        {} // a pending unit
 
 func (d *takeWrite) status(_ *Engine, _ *unitRecord, now time.Time) map[string]any {
 	return map[string]any{
-		"preemption":     v1alpha1.Preemption{Attempts: d.Unit.Attempts, Holds: d.Holds},
+		"preemption":     map[string]any{"attempts": d.Unit.Attempts, "holds": d.Holds}, // null takes away the former ones
 		"lastUpdateTime": metav1.NewTime(now),
 	}
 }

@@ -86,6 +86,14 @@ func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 	return q
 }
 
+// victims are from whom a policy of preemption has units take; one of another version takes from nobody.
+var victims = map[v1alpha1.PreemptionPolicy]queue.Victims{
+	v1alpha1.PreemptLowerPriority: queue.VictimsOfLowerPriority, v1alpha1.PreemptAny: queue.VictimsAny,
+}
+
+// mostProtection bounds the minRunTimeSeconds of a queue, as its schema does.
+const mostProtection = time.Hour
+
 func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	q.spec.Policy = string(spec.QueuePolicy)
 	if q.spec.Policy == "" {
@@ -99,7 +107,11 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	stop := ptr.Deref(spec.StopPolicy, v1alpha1.StopNone)
 	q.spec.Held = stop != v1alpha1.StopNone && stop != ""
 	if p := spec.Preemption; p != nil {
-		q.spec.Reclaims = ptr.Deref(p.Reclaim, v1alpha1.ReclaimNever) == v1alpha1.ReclaimAny
+		q.spec.Preemption = queue.Preemption{
+			Reclaim: victims[ptr.Deref(p.Reclaim, "")], WithinQueue: victims[ptr.Deref(p.WithinQueue, "")],
+			MinRunTime: min(secondsOf(int64(ptr.Deref(p.MinRunTimeSeconds, 0))), mostProtection),
+			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted,
+		}
 	}
 	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
 	q.spec.MaxPending, q.spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)

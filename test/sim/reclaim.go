@@ -38,11 +38,16 @@ func (g *generator) reclaims(seed uint64) {
 		return
 	}
 	for range 1 + d.IntN(4) {
-		policy := v1alpha1.ReclaimAny
+		policy := v1alpha1.PreemptAny
 		if d.chance(20) {
-			policy = v1alpha1.ReclaimNever
+			policy = v1alpha1.PreemptNever
 		}
-		g.add(g.plan.Length/8+d.between(0, g.plan.Length/2), "reclaim", pick(d, leaves), "policy", string(policy))
+		within := v1alpha1.PreemptNever
+		if d.chance(50) {
+			within = v1alpha1.PreemptLowerPriority
+		}
+		g.add(g.plan.Length/8+d.between(0, g.plan.Length/2), "reclaim", pick(d, leaves), "policy", string(policy),
+			"within", string(within))
 	}
 	if d.chance(70) {
 		g.borrowers(d)
@@ -58,7 +63,7 @@ func (g *generator) borrowers(d dice) {
 		g.add(at, "quota", "org", append(g.more(), "min", "12000", "max", "14000", "leaf", "false")...)
 		g.add(at, "quota", owner, append(g.more(), "min", "8000", "max", "10000", "parent", "org")...)
 	}
-	g.add(at, "reclaim", owner, "policy", string(v1alpha1.ReclaimAny))
+	g.add(at, "reclaim", owner, "policy", string(v1alpha1.PreemptAny))
 	for i, leaf := range slices.Concat(leaves, leaves, leaves, leaves) {
 		name, from, run := fmt.Sprintf("loan%d", i), at, d.between(10*time.Second, 30*time.Second)
 		if leaf == owner {
@@ -74,8 +79,12 @@ func (g *generator) borrowers(d dice) {
 func setReclaim(w *world, s Step) {
 	if key := keyOf(v1alpha1.DefaultQueueNamespace, s.On); w.api.get(queues, key) != nil {
 		w.countFault("reclaim")
+		policy := map[string]any{"reclaim": s.Args["policy"]}
+		if within := s.Args["within"]; within != "" {
+			policy["withinQueue"] = within
+		}
 		w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) {
-			mapAt(u.Object, "spec")["preemption"] = map[string]any{"reclaim": s.Args["policy"]}
+			mapAt(u.Object, "spec")["preemption"] = policy
 		})
 	}
 }
@@ -86,7 +95,7 @@ func takes(o *object) bool {
 		return false
 	}
 	status := unitOf(o).Status
-	return status.Preemption != nil && status.Preemption.Attempts == status.Attempts
+	return status.Preemption != nil && status.Preemption.Attempts == status.Attempts && len(status.Preemption.Holds) > 0
 }
 
 // onReclaim judges what is taken back: before a unit loses what it holds, another one has said that it takes that (I3).
@@ -101,10 +110,17 @@ func (c *checker) onReclaim(before *object, ch *change) {
 	}
 	status := unitOf(ch.after).Status
 	evicted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvicted)
-	if evicted == nil || evicted.Reason != string(unit.ReasonReclaimed) {
+	if evicted == nil {
 		return
 	}
-	c.w.countFault("reclaimed")
+	switch unit.Reason(evicted.Reason) {
+	case unit.ReasonReclaimed:
+		c.w.countFault("reclaimed")
+	case unit.ReasonPreemptedInQueue:
+		c.w.countFault("preempted in queue")
+	default:
+		return
+	}
 	if hold := fmt.Sprintf("%s/%d", ch.after.uid(), status.Attempts); !c.recorded[hold] {
 		c.w.violate("I3", "unit %s lost what it held, and no unit had said that it takes %s", ch.key, hold)
 	}

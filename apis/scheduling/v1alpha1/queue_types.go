@@ -152,7 +152,7 @@ type QueueSpec struct {
 	// executionTime bounds for how long jobs of the queue run.
 	// +optional
 	ExecutionTime *ExecutionTime `json:"executionTime,omitempty"`
-	// preemption is what units of the queue take back from other quotas.
+	// preemption is from whom units of the queue take quota, and when they lose it to others.
 	// +optional
 	Preemption *QueuePreemption `json:"preemption,omitempty"`
 	// perNamespace bounds the units of each namespace, so that none fills a queue that several share.
@@ -160,25 +160,44 @@ type QueueSpec struct {
 	PerNamespace *NamespaceBounds `json:"perNamespace,omitempty"`
 }
 
-// ReclaimPolicy says whose quota is taken back.
-//
-// +kubebuilder:validation:Enum=Never;Any
-type ReclaimPolicy string
+// PreemptionPolicy says which jobs are suspended so that another one can be admitted.
+type PreemptionPolicy string
 
-// Policies of reclaim.
+// Policies of preemption.
 const (
-	// ReclaimNever has units wait until others give back what they have borrowed.
-	ReclaimNever ReclaimPolicy = "Never"
-	// ReclaimAny has others suspended, whatever their priority.
-	ReclaimAny ReclaimPolicy = "Any"
+	// PreemptNever suspends nobody: units wait until others give back what they hold.
+	PreemptNever PreemptionPolicy = "Never"
+	// PreemptLowerPriority suspends jobs of lower priority.
+	PreemptLowerPriority PreemptionPolicy = "LowerPriority"
+	// PreemptAny suspends jobs whatever their priority.
+	PreemptAny PreemptionPolicy = "Any"
 )
 
-// QueuePreemption is what units of a queue take back from other quotas.
+// QueuePreemption is from whom units of a queue take quota, and when they lose it to others.
 type QueuePreemption struct {
-	// reclaim of the min of a quota from those that borrow it. Never (default): units wait for it. Any: jobs of the
-	// borrowers are suspended.
+	// reclaim is of the min of a quota from borrowers, which are suspended. Never (default), LowerPriority: only those of
+	// lower priority, or Any.
 	// +optional
-	Reclaim *ReclaimPolicy `json:"reclaim,omitempty"`
+	// +kubebuilder:validation:Enum=Never;LowerPriority;Any
+	Reclaim *PreemptionPolicy `json:"reclaim,omitempty"`
+	// withinQueue is of what jobs of the same queue and quota hold. Never (default), or LowerPriority: those of lower
+	// priority are suspended.
+	// +optional
+	// +kubebuilder:validation:Enum=Never;LowerPriority
+	WithinQueue *PreemptionPolicy `json:"withinQueue,omitempty"`
+	// minRunTimeSeconds is for how long jobs of this queue run, from each admission, before they may be suspended for
+	// others. Default 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	MinRunTimeSeconds *int32 `json:"minRunTimeSeconds,omitempty"`
+	// preemptable false has jobs of this queue never be suspended for others: what they borrow is borrowed until they end.
+	// Default true.
+	// +optional
+	Preemptable *bool `json:"preemptable,omitempty"`
+	// preemptAdopted has jobs of this queue be suspended for others also if they ran before they were queued.
+	// +optional
+	PreemptAdopted bool `json:"preemptAdopted,omitempty"`
 }
 
 // QueueTimeouts are for how long an admitted unit of a managed job may go without using its quota. When one is over,

@@ -359,7 +359,22 @@ func (in *QueuePreemption) DeepCopyInto(out *QueuePreemption) {
 	*out = *in
 	if in.Reclaim != nil {
 		in, out := &in.Reclaim, &out.Reclaim
-		*out = new(ReclaimPolicy)
+		*out = new(PreemptionPolicy)
+		**out = **in
+	}
+	if in.WithinQueue != nil {
+		in, out := &in.WithinQueue, &out.WithinQueue
+		*out = new(PreemptionPolicy)
+		**out = **in
+	}
+	if in.MinRunTimeSeconds != nil {
+		in, out := &in.MinRunTimeSeconds, &out.MinRunTimeSeconds
+		*out = new(int32)
+		**out = **in
+	}
+	if in.Preemptable != nil {
+		in, out := &in.Preemptable, &out.Preemptable
+		*out = new(bool)
 		**out = **in
 	}
 }

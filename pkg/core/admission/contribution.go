@@ -18,9 +18,7 @@ package admission
 
 import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // countsAs is how a unit counts that is in no group.
@@ -43,19 +41,13 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 		return c
 	}
 	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, countsAs(u)
-	asks := func(want resources.List) resources.List {
-		return growth.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
-	}
 	switch {
 	case u.holding:
-		c.Asks = asks(u.held)
-		if charges.Idle.Len() > 0 {
-			c.Less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
-		}
+		c.AskHeld(&u.spec, u.held, &charges)
+	case u.stage.waits() && u.group != nil:
+		c.AskWaiting(&u.spec, &u.group.Notes.pool, &charges)
 	case u.stage.waits():
-		if c.Less = charges.Idle; u.group != nil {
-			c.Asks, c.Pool, c.As = asks(u.spec.Request), &u.group.Notes.pool, accounts.Nothing
-		}
+		c.Less = charges.Idle
 	}
 	return c
 }

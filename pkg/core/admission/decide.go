@@ -22,7 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
-// mostAdmissions bounds the admissions of one Decide, growth included, which asks to be called again for the rest.
+// mostAdmissions bounds the admissions of one Decide, with growth and what units take. It asks to be called again then.
 const mostAdmissions = 256
 
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
@@ -35,7 +35,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.roster.writeDue(now, &plan)
 	resized := len(plan.Resize)
 	s.lines.refresh() // limits may follow from what units ask for
-	for s.progress.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
+	for s.progress.changed && len(plan.Admit)+len(plan.Resize)-resized+len(plan.Take) < mostAdmissions {
 		s.roster.settleBounds(now)
 		s.lines.refresh()
 		g, fault := s.pass.firstFitting(now)
@@ -54,7 +54,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 				s.roster.settle(now)
 			} else {
 				s.pass.noteCauses(now)
-				s.progress.changed = s.taking.takeBack(now, &plan)
+				s.progress.changed = s.taking.take(now, &plan)
 			}
 		}
 	}
@@ -74,6 +74,5 @@ func wakeAt(s *State, now time.Time) time.Time {
 	if u, ok := s.roster.due.First(); ok {
 		at = ordered.Later(now, u.dueAt.Time())
 	}
-	at = ordered.Earlier(at, s.roster.holdings.NextLate())
-	return ordered.Earlier(at, s.pass.firstEnd)
+	return ordered.Earlier(ordered.Earlier(at, s.roster.holdings.NextLate()), s.pass.firstEnd)
 }

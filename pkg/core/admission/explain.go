@@ -57,7 +57,7 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 	}
 	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
 	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
-		words.TakesBack(len(reclaim.Holds(u.spec.TakesFrom)))
+		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle)
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.

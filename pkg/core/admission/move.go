@@ -49,7 +49,9 @@ func (r *roster) moveWaiting(now time.Time, u *record, p life.Class) {
 }
 
 func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
-	u.parked = reason
+	if u.parked = reason; u.spec.TakesFrom != "" {
+		u.own().outOfDate = u.spec.TakesFrom
+	}
 	if untold(reason) {
 		r.telling.Cancel(u)
 	} else {

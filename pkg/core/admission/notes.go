@@ -22,6 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -43,8 +44,9 @@ type notes struct {
 	queue *queueRecord
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked unit.Finding
-	// searched is when somebody was looked for from whom the head could take back.
+	// searched is when somebody was looked for from whom the head could take, and obstacle what kept it from that.
 	searched time.Time
+	obstacle reclaim.Obstacle
 	// pool is of the units that wait, in the accounts.
 	pool accounts.Pool
 	// subject is what each unit of the group is told of; none while that is not known. saying is the subject in words,
@@ -69,7 +71,7 @@ func (l *lines) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
 	a := &n.ask
 	a.Route, a.Need = l.tree.Route(g.Key().Quota), l.tree.Need(a.Request, a.Jobs)
-	a.Limits, n.cause = a.Route.Limits(a.NonPreemptible), cause{}
+	a.Limits, n.cause, n.obstacle = a.Route.Limits(a.NonPreemptible), cause{}, reclaim.Obstacle{}
 	x := l.exclusion(g)
 	if x.Reason != "" {
 		setSubject(l.telling, now, g, subject{Finding: x.Finding, words: x.Message})

@@ -70,7 +70,7 @@ func (w *settling) endTaking(u *record) {
 	}
 	if w.outcome != OutcomeConfirmed {
 		u.becomeWaiting()
-		w.refuse(u, "that this unit takes back what others hold")
+		w.refuse(u, "what this unit takes from others")
 		return
 	}
 	u.becomeTaker()

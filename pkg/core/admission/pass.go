@@ -133,7 +133,7 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 			return p.meet(now, gg, at)
 		}
 	}
-	if g.Notes.takes && at.unit.stage == stageTaking && p.asks.Fits(a, a.Need) {
+	if at.unit.stage == stageTaking && p.asks.Fits(a, a.Need) {
 		p.asks.Stop(at, a, unit.ReasonPending) // until that write is settled
 		return false
 	}

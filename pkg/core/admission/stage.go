@@ -98,9 +98,12 @@ func (u *record) becomeResizing(next resources.List, pods int64) {
 // becomeReleasing: that its pods may go is written.
 func (u *record) becomeReleasing() { u.stage, u.own().attempt = stageReleasing, u.spec.Attempts }
 
-// becomeTaking: that it takes back these holds is written.
+// becomeTaking: that it takes these holds is written, or none.
 func (u *record) becomeTaking(holds string) {
 	u.stage, u.own().attempt, u.tenure.taking = stageTaking, u.spec.Attempts, holds
+	if u.tenure.outOfDate = ""; holds == "" {
+		u.tenure.outOfDate = u.spec.TakesFrom
+	}
 }
 
 // becomeTaker: it takes them back.

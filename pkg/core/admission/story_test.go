@@ -306,8 +306,14 @@ func (st *story) queue(a arguments) {
 			}
 		case "most-evictions":
 			q.MostEvictions = st.number(value)
-		case "reclaims":
-			q.Reclaims = value == "true"
+		case "reclaim":
+			q.Preemption.Reclaim = st.victims(value)
+		case "within":
+			q.Preemption.WithinQueue = st.victims(value)
+		case "min-run":
+			q.Preemption.MinRunTime = time.Duration(st.number(value)) * time.Second
+		case "protected":
+			q.Preemption.Protected = value == "true"
 		case "drains":
 			q.Held, q.Drains = value == "true", value == "true"
 		case "held":
@@ -318,6 +324,12 @@ func (st *story) queue(a arguments) {
 	}
 	st.queues[q.Name] = q
 	st.s.UpsertQueue(st.now, q)
+}
+
+func (st *story) victims(value string) queue.Victims {
+	v, known := map[string]queue.Victims{"": 0, "lower": queue.VictimsOfLowerPriority, "any": queue.VictimsAny}[value]
+	require.True(st.t, known, "nobody takes from %q", value)
+	return v
 }
 
 // admissionChecks are name/seconds/selector; what follows the name may be left out.

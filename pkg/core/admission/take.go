@@ -26,120 +26,151 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 )
 
-// searchPause is for how long no search is made again for a group for which one found nothing. A search looks at all
-// units that hold quota.
-const searchPause = time.Second
+// A search looks at all units that hold quota. searchPause is for how long none is made again for a group for which one
+// found nothing, mostSearches how many are made in one Decide.
+const (
+	searchPause  = time.Second
+	mostSearches = 8
+)
 
 type holder = reclaim.Holder[*record]
 
-// taking has units take back what others hold, by the rules of package reclaim. What a unit takes is written in its
-// object first. Until it is admitted, it claims what comes free, and those from whom it takes lose what they hold.
+// taking has units take what others hold, by the rules of package reclaim. What a unit takes is written in its object
+// first. Until it is admitted, it claims what comes free, and those from whom it takes lose what they hold.
 type taking struct {
 	tree   *capacity.Tree
 	roster *roster
 	pass   *pass
 }
 
-// takeBack has the first head take back that has the right to, and says whether there is one.
-func (t *taking) takeBack(now time.Time, plan *Plan) bool {
-	var among, leaving []holder
-	listed := false
+// take has the first head take that has the right to, and says whether there is one. Those for which nobody looked for
+// longest come first.
+func (t *taking) take(now time.Time, plan *Plan) bool {
 	t.roster.progress.inVain = false
-	heads := t.pass.asks.Heads()
-	for i := range heads {
-		g, u := heads[i].Of.group, heads[i].Of.unit
-		if !t.mayTakeBack(g, u) || heads[i].Cause().Stopped != "" || len(life.AdmissionChecks(t.roster.facts(now, u))) > 0 {
-			continue
+	var heads []*record
+	all := t.pass.asks.Heads()
+	for i := range all {
+		u, n := all[i].Of.unit, &all[i].Of.group.Notes
+		switch {
+		case u.stage != stageWaiting:
+		case !t.mayTake(now, u):
+			if n.obstacle = (reclaim.Obstacle{}); t.launch(now, u, "", plan) {
+				return true
+			}
+		case all[i].Cause().Stopped != "":
+			n.obstacle = reclaim.Obstacle{}
+		case now.Before(n.searched.Add(searchPause)):
+			t.again(n.searched.Add(searchPause))
+		default:
+			heads = append(heads, u)
 		}
-		if again := g.Notes.searched.Add(searchPause); now.Before(again) {
-			t.pass.firstEnd = ordered.Earlier(t.pass.firstEnd, again)
-			t.roster.progress.inVain = true
-			continue
-		}
-		if !listed {
-			listed = true
-			among, leaving = t.holders(now)
-		}
-		g.Notes.searched = now
-		set := reclaim.New(t.tree, &g.Notes.ask, leaving, t.promised(u)).Find(among)
-		if len(set) > 0 {
-			t.take(u, set, plan)
-			t.roster.settle(now)
+	}
+	slices.SortStableFunc(heads, func(a, b *record) int { return a.group.Notes.searched.Compare(b.group.Notes.searched) })
+	if len(heads) == 0 {
+		return false
+	}
+	among, leaving := t.holders(now)
+	for _, u := range heads[:min(len(heads), mostSearches)] {
+		if t.search(now, u, among, leaving, plan) {
 			return true
 		}
-		t.roster.progress.inVain = true
+	}
+	if len(heads) > mostSearches {
+		t.again(now.Add(searchPause))
 	}
 	return false
 }
 
-// mayTakeBack is for a head that waits for its first pods, alone, in a queue that takes back.
-func (t *taking) mayTakeBack(g *group, u *record) bool {
-	return g.Notes.queue.spec.Reclaims && u.stage == stageWaiting && !g.Notes.inGangGroup &&
-		reclaim.WithinMin(t.tree, &g.Notes.ask)
+// again says when to search again though nothing happens; zero for never. What happens to a unit may help before.
+func (t *taking) again(at time.Time) {
+	t.pass.firstEnd = ordered.Earlier(t.pass.firstEnd, at)
+	t.roster.progress.inVain = true
+}
+
+// search has a head take the units that are found, in addition to those from whom it takes already.
+func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *Plan) bool {
+	n := &u.group.Notes
+	set, obstacle := reclaim.New(t.tree, takerOf(u), leaving, t.promised(u)).Find(among)
+	n.searched, n.obstacle = now, obstacle
+	var holds []string
+	for i := range leaving {
+		if o := leaving[i].Of; o != nil && t.roster.takers.Takes(u.spec.Key, o.spec.Hold()) {
+			holds = append(holds, o.spec.Hold())
+		}
+	}
+	if len(set) == 0 || len(holds)+len(set) > reclaim.MostHolds {
+		t.again(obstacle.Until)
+		return len(holds) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
+	}
+	for _, h := range set {
+		holds = append(holds, h.Of.spec.Hold())
+	}
+	return t.launch(now, u, reclaim.Join(holds), plan)
+}
+
+// launch puts in flight what a unit takes, if that is anything new. It stays in line.
+func (t *taking) launch(now time.Time, u *record, takes string, plan *Plan) bool {
+	if takes == u.spec.TakesFrom && takes == "" {
+		return false
+	}
+	t.roster.leave(u)
+	u.becomeTaking(takes)
+	t.roster.owners.Moved(u)
+	t.roster.touch(u)
+	plan.Take = append(plan.Take, Take{Unit: u.spec, Holds: reclaim.Holds(takes)})
+	t.roster.settle(now)
+	return true
+}
+
+// mayTake is for a head that waits for its first pods, alone, in a queue that lets it take, without admission checks.
+func (t *taking) mayTake(now time.Time, u *record) bool {
+	by := takerOf(u)
+	return !by.Policy.TakesNothing() && !u.group.Notes.inGangGroup && by.Entitled(t.tree) &&
+		len(life.AdmissionChecks(t.roster.facts(now, u))) == 0
+}
+
+func takerOf(u *record) reclaim.Taker {
+	n := &u.group.Notes
+	return reclaim.Taker{Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.Priority, Policy: n.queue.spec.Preemption}
 }
 
 // holders are the units among which a search finds those to take from, and those that give back what they hold without
 // that: their loss is in flight, or only pods on nodes are left of them.
 func (t *taking) holders(now time.Time) (among, leaving []holder) {
 	for _, use := range t.roster.holdings.Uses() {
-		u, known := t.roster.units[use.Key]
+		u := t.roster.units[use.Key]
 		h := holder{Of: u, Route: t.tree.Route(use.Quota), Held: t.tree.Need(use.Amount, 1)}
 		switch {
 		case h.Route.Broken != "":
-		case !use.Holds || known && (u.stage == stageEvicting || t.roster.takers.QuotaOf(u.spec.Hold()) != ""):
+		case u == nil || !use.Holds || u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != (life.Taker{}):
 			leaving = append(leaving, h)
-		case mayBeTaken(u):
-			h.Cost = reclaim.Cost{
-				Priority: u.spec.Priority, Evictions: u.spec.Attempts,
-				Lost: float64(u.spec.Pods) * now.Sub(u.spec.Admitted).Seconds(),
-			}
+		default:
+			policy := &t.roster.lines.queue(u.spec.Queue).spec.Preemption
+			h.Judge(now, &u.spec, policy, u.nonPreemptible(), u.stage != stageAdmitted)
 			among = append(among, h)
 		}
 	}
 	return among, leaving
 }
 
-// mayBeTaken leaves alone what cannot be suspended, what ran before it was queued, what draws on min and, as long as a
-// gang group does not lose all that it holds at once, what is of one.
-func mayBeTaken(u *record) bool {
-	in := &u.spec
-	return u.stage == stageAdmitted && in.ConsumerManaged && !in.Unsuspendable && !in.Adopted && !in.Quarantined &&
-		!u.nonPreemptible() && in.GangGroup == ""
-}
-
-// promised is what other units have taken back and do not hold yet.
+// promised is what other units take and do not hold yet.
 func (t *taking) promised(but *record) (promised []holder) {
 	for _, key := range t.roster.takers.Keys() {
 		if u := t.roster.units[key]; u != but {
-			promised = append(promised, holder{
-				Of: u, Route: t.tree.Route(u.spec.Quota), Held: t.tree.Need(u.asks(), u.jobs()),
-			})
+			promised = append(promised, holder{Of: u, Route: t.tree.Route(u.spec.Quota), Held: t.tree.Need(u.asks(), u.jobs())})
 		}
 	}
 	return promised
 }
 
-// take puts in flight from whom a unit takes: these, and those from whom it does already. It stays in line.
-func (t *taking) take(u *record, set []*holder, plan *Plan) {
-	holds := reclaim.Holds(u.spec.TakesFrom)
-	for _, h := range set {
-		holds = append(holds, h.Of.spec.Hold())
-	}
-	takes := reclaim.Join(holds)
-	t.roster.leave(u)
-	u.becomeTaking(takes)
-	t.roster.owners.Moved(u)
-	t.roster.touch(u)
-	plan.Take = append(plan.Take, Take{Unit: u.spec, Holds: reclaim.Holds(takes)})
-}
-
-// setTakes has those lose what they hold from whom a unit in line takes it back.
+// setTakes has those lose what they hold from whom a unit in line takes it.
 func setTakes(r *roster, u *record) {
-	quota, holds := "", ""
-	if u.group != nil && takes(u) {
-		quota, holds = u.spec.Quota, u.spec.TakesFrom
+	holds := ""
+	if u.group != nil {
+		holds = takesFrom(u)
 	}
-	changed := r.takers.Set(u.spec.Key, quota, holds)
+	by := life.Taker{Quota: u.spec.Quota, Queue: u.spec.Queue, Priority: u.spec.Priority}
+	changed := r.takers.Set(u.spec.Key, by, holds)
 	if len(changed) == 0 {
 		return
 	}

@@ -63,8 +63,8 @@ type tenure struct {
 	// attempt and remembered belong to the write in flight. remembered is the object as it was seen during that write.
 	attempt    int64
 	remembered *unit.Unit
-	// taking is what the unit takes back, by the write in flight.
-	taking string
+	// taking is what the unit takes, by the write in flight. outOfDate is what it took when it left its line or gave up.
+	taking, outOfDate string
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
@@ -187,9 +187,15 @@ func (u *record) standing() owner.Standing {
 // confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
 func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
 
-// takes says that the unit takes back what others hold, or is about to.
-func takes(u *record) bool {
-	return u.stage == stageTaking || u.spec.TakesFrom != "" && u.stage == stageWaiting
+// takes says that the unit takes what others hold, or is about to.
+func takes(u *record) bool { return u.stage == stageTaking && u.taking != "" || takesFrom(u) != "" }
+
+// takesFrom is what the unit takes while it waits; empty for nothing.
+func takesFrom(u *record) string {
+	if !u.stage.waits() || u.spec.TakesFrom == u.outOfDate {
+		return ""
+	}
+	return u.spec.TakesFrom
 }
 
 // place is where the unit counts, if it holds quota.

@@ -72,7 +72,10 @@ func (a Audit) Place(key string) []Mismatch {
 		return nil
 	}
 	var out []Mismatch
-	place, want := placeOf(u), u.stage.place()
+	place, want := placeOf(u), placeNowhere
+	if u.stage.waits() {
+		want = placeWaiting
+	}
 	if place == placeLine && u.stage == stageAdmitted && !u.grows.Need.IsZero() {
 		want = placeLine // it waits for more
 	}
@@ -132,13 +135,6 @@ func placeOf(u *record) string {
 		return placeLine
 	case u.parked != "":
 		return placeParked
-	}
-	return placeNowhere
-}
-
-func (st stage) place() string {
-	if st.waits() {
-		return placeWaiting
 	}
 	return placeNowhere
 }

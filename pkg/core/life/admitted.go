@@ -24,7 +24,7 @@ import (
 // keeps are the rules that an admitted unit must not break, in order. A unit that breaks one loses its admission.
 var keeps = []rule{
 	alone(consumerIsNear), jobIsNotGone, isActive, standsForItsJob, queueDoesNotDrain, staysInItsQuota, isAnsweredFor,
-	isNotTakenBack,
+	isNotTaken,
 }
 
 // jobIsGone says that the job of a unit is known not to exist, so that nothing can use what the unit holds.
@@ -74,13 +74,18 @@ func isAnsweredFor(f *Facts) breach {
 		"answer for; it waits to be admitted with that", u.Request)
 }
 
-// isNotTakenBack has a unit give back what others are promised, see package reclaim.
-func isNotTakenBack(f *Facts) breach {
-	if f.TakenBy == "" || keepsPods(f) {
+// isNotTaken has a unit give what it holds to one that has the right to it, see package reclaim.
+func isNotTaken(f *Facts) breach {
+	switch by := f.TakenBy; {
+	case by == Taker{} || keepsPods(f):
 		return breach{}
+	case by.Queue == f.Unit.Queue && by.Priority > f.Unit.Priority:
+		return broken(unit.ReasonPreemptedInQueue,
+			"queue %q gives what the job held to one of higher priority; the job waits for room", f.Unit.Queue)
+	default:
+		return broken(unit.ReasonReclaimed,
+			"quota %q takes back its min, which quota %q had borrowed; the job waits for room", by.Quota, f.Unit.Quota)
 	}
-	return broken(unit.ReasonReclaimed, "quota %q takes back its min, which quota %q had borrowed; the job waits for room",
-		f.TakenBy, f.Unit.Quota)
 }
 
 // keepsPods says that a unit has pods on nodes that cannot be taken away: those that nobody owns, whose unit has no

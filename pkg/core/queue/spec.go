@@ -50,8 +50,8 @@ type Spec struct {
 	// MostEvictions is how often in a row a unit may lose its admission to a timeout: the last one has it made inactive.
 	// Zero is no bound.
 	MostEvictions int64
-	// Reclaims: its units take back what others borrow of the min of their quotas.
-	Reclaims bool
+	// Preemption is from whom its units take quota, and when they lose it to others.
+	Preemption Preemption
 	// PerNamespace bounds the units of each namespace; nil means no bounds.
 	PerNamespace *NamespaceBounds
 }
@@ -63,6 +63,32 @@ func (q *Spec) Same(o *Spec) bool { return reflect.DeepEqual(q, o) }
 func (q *Spec) SameOrder(o *Spec) bool {
 	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending &&
 		reflect.DeepEqual(q.PerNamespace, o.PerNamespace)
+}
+
+// Victims are the units from which one may take quota.
+type Victims uint8
+
+// The victims: nobody, those of lower priority, or any.
+const (
+	VictimsNone Victims = iota
+	VictimsOfLowerPriority
+	VictimsAny
+)
+
+// Preemption is from whom the units of a queue take quota, and when they lose it to others.
+type Preemption struct {
+	// Reclaim is of what others hold beyond their min, as far as the quota of the unit is within its own. WithinQueue is
+	// of what units of the same queue hold.
+	Reclaim, WithinQueue Victims
+	// MinRunTime is for how long a unit keeps what it holds, from its admission. Protected: none is ever taken.
+	// Adopted: also those that ran before they were queued are.
+	MinRunTime         time.Duration
+	Protected, Adopted bool
+}
+
+// TakesNothing says that a unit of the queue takes from nobody.
+func (p *Preemption) TakesNothing() bool {
+	return p.Reclaim == VictimsNone && p.WithinQueue == VictimsNone
 }
 
 // Fault is why nothing new is reserved in a queue, in a word and a sentence.

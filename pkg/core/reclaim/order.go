@@ -36,11 +36,15 @@ func (c *Cost) compare(o *Cost) int {
 	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions), cmp.Compare(c.Lost, o.Lost))
 }
 
-// byLeaf sorts the holders of each leaf by their cost. Leaves, and holders of one cost, stay in the order given.
+// byLeaf sorts the holders of each leaf by their cost, but for the protected. Leaves, and holders of one cost, stay in
+// the order given.
 func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
 	index := map[*capacity.Level]int{}
 	for i := range among {
 		h := &among[i]
+		if h.Protection != Unprotected {
+			continue
+		}
 		at, known := index[h.leaf()]
 		if !known {
 			at = len(leaves)

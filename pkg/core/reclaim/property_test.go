@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -27,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -38,15 +40,23 @@ type world struct {
 	// min and max of quotas; max of the root is what there is, and a max that is not named is none.
 	min, max map[string]map[string]int64
 	units    []*job
+	policy   queue.Preemption // of all queues
+	// protect are those that nobody takes, until a time; pods use cpu of the quota b, and belong to no unit.
+	protect  map[string]Protection
+	until    time.Time
+	pods     int64
+	obstacle Obstacle // of the last search
+	// inQueue: rights are those within a queue.
+	inQueue bool
 }
 
 type job struct {
-	name, leaf string
-	asks       map[string]int64
-	holds      bool
-	leaves     bool // by itself
-	promised   bool // waits for what it has taken back already
-	cost       Cost
+	name, leaf, queue string
+	asks              map[string]int64
+	holds             bool
+	leaves            bool // by itself
+	promised          bool // waits for what it has taken back already
+	cost              Cost
 }
 
 var kinds = []string{"cpu", "gpu"}
@@ -82,6 +92,10 @@ func drawWorld(t *rapid.T, all bool) *world {
 		}
 		return sum
 	}
+	w.policy.Reclaim = queue.VictimsAny
+	if rapid.Bool().Draw(t, "in queues") {
+		w.policy.WithinQueue = queue.VictimsOfLowerPriority
+	}
 	w.names = []string{"root"}
 	promised := below("root", 0)
 	w.max["root"] = map[string]int64{}
@@ -91,7 +105,8 @@ func drawWorld(t *rapid.T, all bool) *world {
 	for i := range rapid.SampledFrom([]int{8, 16, 24}).Draw(t, "units") {
 		j := &job{
 			name: fmt.Sprint(i), leaf: rapid.SampledFrom(w.leaves).Draw(t, "leaf"), asks: map[string]int64{},
-			cost: Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
+			queue: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"),
+			cost:  Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
 		}
 		for _, kind := range kinds {
 			j.asks[kind] = rapid.SampledFrom([]int64{0, 1, 2, 2, 3}).Draw(t, kind)
@@ -140,29 +155,41 @@ func (w *world) shortOf(j *job, gone []*job) (short []string) {
 
 func (w *world) fits(j *job, gone []*job) bool { return len(w.shortOf(j, gone)) == 0 }
 
-// right says whether a unit may take another one when these are gone.
-func (w *world) right(j, v *job, gone []*job) bool {
-	short := w.shortOf(j, gone)
-	mine, its := w.path(j.leaf), w.path(v.leaf)
-	shared := func(level string) bool { return slices.Contains(mine, level) && slices.Contains(its, level) }
-	if j.leaf == v.leaf || !v.holds || slices.Contains(gone, v) {
-		return false
-	}
-	for _, x := range mine {
+// withinMin says that no level of a unit below one that is shared is above its min with it.
+func (w *world) withinMin(j *job, shared func(level string) bool, gone []*job) bool {
+	for _, x := range w.path(j.leaf) {
 		if shared(x) {
 			break
 		}
 		for _, kind := range kinds {
 			least, named := w.min[x][kind]
-			if n := j.asks[kind]; n > 0 && (!named && slices.Contains(short, kind) ||
+			if n := j.asks[kind]; n > 0 && (!named && slices.Contains(w.shortOf(j, gone), kind) ||
 				named && w.inUse(x, kind, gone)+n > least) {
 				return false
 			}
 		}
 	}
-	helps := slices.ContainsFunc(mine, func(x string) bool {
-		return shared(x) && slices.ContainsFunc(w.shortAt(x, j, gone), func(kind string) bool { return v.asks[kind] > 0 })
-	})
+	return true
+}
+
+// right says whether a unit may take another one when these are gone.
+func (w *world) right(j, v *job, gone []*job) bool {
+	short := w.shortOf(j, gone)
+	mine, its := w.path(j.leaf), w.path(v.leaf)
+	shared := func(level string) bool { return slices.Contains(mine, level) && slices.Contains(its, level) }
+	if w.inQueue {
+		short = append(short, w.raised(j, gone)...)
+	}
+	reclaims := w.policy.Reclaim == queue.VictimsAny ||
+		w.policy.Reclaim == queue.VictimsOfLowerPriority && v.cost.Priority < j.cost.Priority
+	helps := slices.ContainsFunc(short, func(kind string) bool { return v.asks[kind] > 0 })
+	if w.inQueue {
+		return v.holds && !slices.Contains(gone, v) && helps && j.queue == v.queue && j.leaf == v.leaf &&
+			v.cost.Priority < j.cost.Priority
+	}
+	if !v.holds || slices.Contains(gone, v) || !reclaims || j.leaf == v.leaf || !w.withinMin(j, shared, gone) {
+		return false
+	}
 	over := func(y string) bool {
 		return slices.ContainsFunc(short, func(kind string) bool {
 			return v.asks[kind] > 0 && w.inUse(y, kind, gone) > w.min[y][kind]
@@ -186,7 +213,23 @@ func (w *world) taken(j *job, set []*job) bool {
 			return false
 		}
 	}
-	return w.fits(j, set)
+	return w.fits(j, set) && (!w.inQueue || len(w.raised(j, set)) == 0)
+}
+
+// raised is of what a unit needs more than these give back, so that a level has more than its min.
+func (w *world) raised(j *job, gone []*job) (raised []string) {
+	for _, kind := range kinds {
+		n := j.asks[kind]
+		for _, v := range gone {
+			n -= v.asks[kind]
+		}
+		for _, x := range w.path(j.leaf) {
+			if n > 0 && x != "root" && w.inUse(x, kind, gone)+j.asks[kind] > w.min[x][kind] {
+				raised = append(raised, kind)
+			}
+		}
+	}
+	return raised
 }
 
 // search asks the package.
@@ -205,10 +248,18 @@ func (w *world) search(j *job) (set []*job) {
 			tree.Changed(other.leaf)
 		}
 	}
+	if w.pods > 0 {
+		l.Reserve("no unit", "b", resources.FromMap(map[string]int64{"cpu": w.pods}), false)
+		tree.Changed("b")
+	}
 	tree.Refresh()
 	for _, other := range w.units {
 		h := Holder[*job]{
 			Of: other, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1), Cost: other.cost,
+			Queue: other.queue, Protection: w.protect[other.name],
+		}
+		if h.Protection == ByRunTime {
+			h.Until = w.until
 		}
 		if other.leaves {
 			leaving = append(leaving, h)
@@ -220,7 +271,10 @@ func (w *world) search(j *job) (set []*job) {
 	}
 	route := tree.Route(j.leaf)
 	ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
-	for _, h := range New(tree, ask, leaving, promised).Find(holders) {
+	by := Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy}
+	found, obstacle := New(tree, by, leaving, promised).Find(holders)
+	w.obstacle = obstacle
+	for _, h := range found {
 		set = append(set, h.Of)
 	}
 	return set
@@ -241,9 +295,13 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 				continue
 			}
 			set := w.search(j)
+			w.inQueue = len(set) > 0 && set[0].leaf == j.leaf
 			if set == nil {
 				for _, v := range w.units {
 					require.False(t, w.taken(j, []*job{v}), "%s alone is enough for %s", v.name, j.name)
+					w.inQueue = w.policy.WithinQueue != queue.VictimsNone
+					require.False(t, w.inQueue && w.taken(j, []*job{v}), "%s alone is enough for %s", v.name, j.name)
+					w.inQueue = false
 				}
 				continue
 			}

@@ -20,22 +20,53 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// mayTake says that the request has a right to what a unit holds. Then some of that helps: below the common ancestor
-// the request is within min, so it is short at levels that both share, of something that the unit holds.
+// mayTake says that the request has a right to what a unit holds, and that some of it helps.
 func (s *Search[T]) mayTake(h *Holder[T]) bool {
-	mine, its := branches(s.ask.Route.Levels, h.Route.Levels)
+	lower := h.Priority < s.Priority
+	if s.inQueue {
+		return lower && h.Queue == s.Queue && h.leaf() == s.Ask.Leaf() && s.helps(h)
+	}
+	if !lower && s.Policy.Reclaim != queue.VictimsAny {
+		return false
+	}
+	mine, its := branches(s.Ask.Route.Levels, h.Route.Levels)
 	return len(mine) > 0 && len(its) > 0 && !slices.ContainsFunc(mine, s.exceedsMin) &&
 		!slices.ContainsFunc(its, func(l *capacity.Level) bool { return !s.over(l, h) })
 }
 
-// WithinMin says whether the quota of a request is within its min with it. Without that it has no right to anything.
-func WithinMin(tree *capacity.Tree, ask *decide.Ask) bool {
-	s := &Search[struct{}]{tree: tree, ask: ask, short: make([]bool, len(ask.Need))}
-	return !s.exceedsMin(ask.Leaf())
+// helps says that a unit holds some of what is short.
+func (s *Search[T]) helps(h *Holder[T]) bool {
+	for i, held := range h.Held {
+		if held > 0 && s.short[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// raises says that a level would have more of a resource than it has now, and than its min, with the request in place
+// of what was taken. The top has no min.
+func (s *Search[T]) raises(number int) bool {
+	n := s.Ask.Need[number]
+	if n <= s.given[number] {
+		return false
+	}
+	return slices.ContainsFunc(s.Ask.Route.Levels[:len(s.Ask.Route.Levels)-1], func(l *capacity.Level) bool {
+		owed, _ := l.Owed(s.tree.Resource(number))
+		return resources.SaturatingAdd(s.inUse(l, number), n) > owed
+	})
+}
+
+// Entitled says whether a request may have a right to anything: its queue lets it take from units of lower priority
+// there, or from others and its quota is within its min with it.
+func (t *Taker) Entitled(tree *capacity.Tree) bool {
+	s := &Search[struct{}]{Taker: *t, tree: tree, short: make([]bool, len(t.Ask.Need))}
+	return t.Policy.WithinQueue != queue.VictimsNone ||
+		t.Policy.Reclaim != queue.VictimsNone && !s.exceedsMin(t.Ask.Leaf())
 }
 
 // branches are the levels of two routes strictly below their lowest common ancestor.
@@ -50,7 +81,7 @@ func branches(a, b []*capacity.Level) (ofA, ofB []*capacity.Level) {
 
 // exceedsMin says that a level would be above its min with the request, or promises nothing of what is short.
 func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
-	for i, n := range s.ask.Need {
+	for i, n := range s.Ask.Need {
 		owed, named := l.Owed(s.tree.Resource(i))
 		if n > 0 && (!named && s.short[i] || named && resources.SaturatingAdd(s.inUse(l, i), n) > owed) {
 			return true

@@ -18,10 +18,20 @@ package reclaim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
+
+// Taker is a request that may take what others hold, by the policy of its queue.
+type Taker struct {
+	Ask      *decide.Ask
+	Queue    string
+	Priority int32
+	Policy   queue.Preemption
+}
 
 // Holder is a unit that holds quota.
 type Holder[T any] struct {
@@ -29,26 +39,38 @@ type Holder[T any] struct {
 	// Route leads from its quota to the top. Held is what it gives back, by the numbers of the tree.
 	Route *capacity.Route
 	Held  []int64
+	Queue string
 	Cost
+	// Protection, if any, is why nobody takes it, and Until when that ends; zero for never.
+	Protection Protection
+	Until      time.Time
 }
 
 func (h *Holder[T]) leaf() *capacity.Level { return h.Route.Levels[0] }
 
 // Search is for the units that one request takes back. It is valid until the tree changes.
 type Search[T any] struct {
+	Taker
 	tree *capacity.Tree
-	ask  *decide.Ask
 	view *capacity.View
 	// gone is what was taken, level by level.
 	gone map[*capacity.Level][]int64
 	// short are the resources of which a limit of the request has too little.
 	short []bool
+	// leaving go without anybody's doing.
+	leaving []Holder[T]
+	// inQueue: it is about units of the same queue and quota. given is what those give back that were taken.
+	inQueue bool
+	given   []int64
 }
 
 // New returns a search for a request, as if what leaves were gone already: units and pods that give back what they hold
 // without anybody's doing. What is promised counts as in use: others have taken it back and do not hold it yet.
-func New[T any](tree *capacity.Tree, ask *decide.Ask, leaving, promised []Holder[T]) *Search[T] {
-	s := &Search[T]{tree: tree, ask: ask, view: capacity.NewView(tree), gone: map[*capacity.Level][]int64{}}
+func New[T any](tree *capacity.Tree, by Taker, leaving, promised []Holder[T]) *Search[T] {
+	s := &Search[T]{
+		Taker: by, tree: tree, view: capacity.NewView(tree), gone: map[*capacity.Level][]int64{}, leaving: leaving,
+		given: make([]int64, len(by.Ask.Need)),
+	}
 	for i := range leaving {
 		s.release(&leaving[i], 1)
 	}
@@ -64,27 +86,50 @@ func New[T any](tree *capacity.Tree, ask *decide.Ask, leaving, promised []Holder
 // Fits says that the request needs at most what is free, or on its way.
 func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
 
-// Find returns the units to take, in the order in which they were found; nil if no set of them is enough, or none is
-// needed. It leaves the search as it was.
-func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T]) {
+// Find returns the units to take, in the order in which they were found; nil if no set of them is enough, for which the
+// obstacle is, or none is needed. It takes from others what they have borrowed, or else from its own queue, and not from
+// both. It leaves the search as it was.
+func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
+	if s.Policy.Reclaim != queue.VictimsNone {
+		set, o = s.find(among)
+	}
+	if s.Policy.WithinQueue == queue.VictimsNone || len(set) > 0 || s.Fits() {
+		return set, o
+	}
+	s.within(true)
+	set, inQueue := s.find(among)
+	s.within(false)
+	if !o.Some() {
+		o = inQueue
+	}
+	return set, o
+}
+
+func (s *Search[T]) within(itsQueue bool) {
+	s.inQueue = itsQueue
+	s.look()
+}
+
+func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 	if s.Fits() {
-		return nil
+		return nil, o
 	}
 	leaves := byLeaf(among)
 	if one := s.alone(leaves); one != nil {
-		return []*Holder[T]{one}
+		return []*Holder[T]{one}, o
 	}
 	for !s.Fits() {
 		h := s.next(leaves, set)
-		if h == nil {
+		if h == nil || len(set) == MostHolds {
+			o = s.obstacle(among)
 			s.undo(set)
-			return nil
+			return nil, o
 		}
 		s.take(h)
 		set = append(set, h)
 	}
 	s.undo(set)
-	return s.least(set)
+	return s.least(set), o
 }
 
 // alone returns the first holder that is enough by itself.
@@ -146,12 +191,18 @@ func (s *Search[T]) suffices(set []*Holder[T]) bool {
 // take has what a unit holds be free.
 func (s *Search[T]) take(h *Holder[T]) {
 	s.release(h, 1)
+	for i, n := range h.Held {
+		s.given[i] += n
+	}
 	s.look()
 }
 
 func (s *Search[T]) undo(set []*Holder[T]) {
 	for _, h := range set {
 		s.release(h, -1)
+		for i, n := range h.Held {
+			s.given[i] -= n
+		}
 	}
 	s.look()
 }
@@ -167,7 +218,7 @@ func (s *Search[T]) release(h *Holder[T], by int64) {
 	}
 	for _, l := range h.Route.Levels {
 		if s.gone[l] == nil {
-			s.gone[l] = make([]int64, len(s.ask.Need))
+			s.gone[l] = make([]int64, len(s.Ask.Need))
 		}
 		for i, n := range amounts {
 			s.gone[l][i] += n
@@ -177,12 +228,31 @@ func (s *Search[T]) release(h *Holder[T], by int64) {
 
 // look finds of which resources there is too little.
 func (s *Search[T]) look() {
-	s.short = make([]bool, len(s.ask.Need))
-	for _, lim := range s.ask.Limits {
-		for i, n := range s.ask.Need {
-			if (n > 0 || lim.Level() == s.ask.Leaf()) && s.view.Lacks(lim, i, n) {
-				s.short[i] = true
+	s.short = make([]bool, len(s.Ask.Need))
+	for _, lim := range s.Ask.Limits {
+		for i := range s.Ask.Need {
+			s.short[i] = s.short[i] || s.lacks(lim, i)
+		}
+	}
+	for i := range s.short {
+		s.short[i] = s.short[i] || s.inQueue && s.raises(i)
+	}
+}
+
+// lacks says that a limit has too little of a resource.
+func (s *Search[T]) lacks(lim *capacity.Limit, number int) bool {
+	n := s.Ask.Need[number]
+	return (n > 0 || lim.Level() == s.Ask.Leaf()) && s.view.Lacks(lim, number, n)
+}
+
+// lacking is the first level that has too little, and of which resource; nil if none has.
+func (s *Search[T]) lacking() (at *capacity.Level, number int) {
+	for _, lim := range s.Ask.Limits {
+		for i := range s.Ask.Need {
+			if s.lacks(lim, i) {
+				return lim.Level(), i
 			}
 		}
 	}
+	return nil, 0
 }

@@ -20,14 +20,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // tree of quotas with one job after another, read from rows: "quota min max", with the parent before a slash, and
@@ -35,6 +38,7 @@ import (
 func tree(t *testing.T, quotas, jobs string) *world {
 	t.Helper()
 	w := &world{parent: map[string]string{}, min: map[string]map[string]int64{}, max: map[string]map[string]int64{}}
+	w.policy.Reclaim = queue.VictimsAny
 	for _, row := range strings.Split(strings.TrimSpace(quotas), "\n") {
 		var path string
 		var least, most int64
@@ -108,6 +112,88 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func reclaims(ask *decide.Ask) Taker {
+	return Taker{Ask: ask, Policy: queue.Preemption{Reclaim: queue.VictimsAny}}
+}
+
+// Who takes is bound by the policy of its queue.
+func TestPolicies(t *testing.T) {
+	none, lower, any := queue.VictimsNone, queue.VictimsOfLowerPriority, queue.VictimsAny
+	flat := "root 0 8\nroot/a 4 8\nroot/b 2 8"
+	for name, tc := range map[string]struct {
+		reclaim, within queue.Victims
+		jobs, taken     string
+	}{
+		"nobody": {none, none, "j a 2 0 5 0 0\nv b 4 0 1 0 0\nw a 4 0 1 0 0", ""},
+		"borrowers of lower priority alone": {lower, none,
+			"j a 2 0 5 0 0\nv b 4 0 5 0 0\nw b 3 0 4 0 0\nu b 1 0 1 0 0", "w"},
+		"its own queue beyond its min": {none, lower, "j a 2 0 5 0 0\nv a 4 0 5 0 0\nw a 4 0 4 0 0", "w"},
+		"no equal of its own queue":    {any, lower, "j a 2 0 5 0 0\nv a 4 0 5 0 0\nw a 4 0 5 0 0", ""},
+		"not its queue in another quota": {none, lower,
+			"j a 2 0 5 0 0\nv a 4 0 5 0 0\nw b 4 0 4 0 0", ""},
+		"so many that it gets no more beyond its min": {none, lower,
+			"j a 3 0 5 0 0\nv a 2 0 4 0 0\nw a 2 0 4 0 0\nu b 3 0 0 0 0", "v w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, flat, tc.jobs)
+			w.policy = queue.Preemption{Reclaim: tc.reclaim, WithinQueue: tc.within}
+			var names []string
+			for _, v := range w.search(w.units[0]) {
+				names = append(names, v.name)
+			}
+			require.Equal(t, tc.taken, strings.Join(names, " "))
+		})
+	}
+}
+
+// Those that nobody takes are told, with what they hold of what is short, and when the first may be taken.
+func TestObstacles(t *testing.T) {
+	w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 2 8", "j a 4 0 0 0 0\nv b 2 0 0 0 0\nw b 2 0 0 0 0\nu b 3 0 0 0 0")
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	w.protect = map[string]Protection{"w": ByRunTime, "u": Adopted}
+	w.until = now
+	w.pods = 1
+	require.Empty(t, w.search(w.units[0]))
+	want := Obstacle{Level: "root", Resource: "cpu", Pods: 1, Until: now}
+	want.Protected[ByRunTime], want.Protected[Adopted] = 2, 3
+	require.Equal(t, want, w.obstacle)
+}
+
+func TestProtectionOf(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		unit           unit.Unit
+		policy         queue.Preemption
+		nonPreemptible bool
+		want           Protection
+		until          time.Duration
+	}{
+		"a job":                       {},
+		"pods that nobody owns":       {unit: unit.Unit{Unsuspendable: true}, want: NotSuspendable},
+		"non-preemptible":             {nonPreemptible: true, want: NonPreemptible},
+		"adopted":                     {unit: unit.Unit{Adopted: true}, want: Adopted},
+		"adopted, and its queue lets": {unit: unit.Unit{Adopted: true}, policy: queue.Preemption{Adopted: true}},
+		"its queue keeps it":          {policy: queue.Preemption{Protected: true}, want: ByItsQueue},
+		"it has just begun": {
+			policy: queue.Preemption{MinRunTime: 90 * time.Second}, want: ByRunTime, until: 30 * time.Second,
+		},
+		"it has run for just so long":  {policy: queue.Preemption{MinRunTime: time.Minute}},
+		"a gang group, as yet":         {unit: unit.Unit{Stated: unit.Stated{GangGroup: "a,b"}}, want: InGangGroup},
+		"what is wrong with the state": {unit: unit.Unit{Quarantined: true}, want: NotSuspendable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.unit.ConsumerManaged, tc.unit.Admitted = true, now.Add(-time.Minute)
+			got, until := ProtectionOf(now, &tc.unit, &tc.policy, tc.nonPreemptible)
+			require.Equal(t, tc.want, got)
+			if tc.until > 0 {
+				require.Equal(t, tc.until, until.Sub(now))
+			} else {
+				require.Zero(t, until)
+			}
+		})
+	}
+}
+
 // Where there is less than all mins together, each is owed its part. The limit of a quota is its share then.
 func TestMinThatShrinks(t *testing.T) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
@@ -127,7 +213,8 @@ func TestMinThatShrinks(t *testing.T) {
 		route := tree.Route("a")
 		ask := &decide.Ask{Need: tree.Need(cpu(4), 1), Limits: route.Limits(false), Route: route}
 		holders := []Holder[string]{{Of: "v", Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}
-		require.Len(t, New[string](tree, ask, nil, nil).Find(holders), want)
+		set, _ := New[string](tree, reclaims(ask), nil, nil).Find(holders)
+		require.Len(t, set, want)
 	}
 }
 
@@ -158,7 +245,7 @@ func TestFarthestAboveItsShare(t *testing.T) {
 	}
 	route := tree.Route("a")
 	ask := &decide.Ask{Need: tree.Need(cpu(2), 1), Limits: route.Limits(false), Route: route}
-	set := New[string](tree, ask, nil, nil).Find(holders)
+	set, _ := New[string](tree, reclaims(ask), nil, nil).Find(holders)
 	require.Len(t, set, 1)
 	require.Equal(t, "c", set[0].Of)
 }

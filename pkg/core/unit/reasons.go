@@ -46,9 +46,10 @@ const (
 	ReasonInactive               Reason = "Inactive"
 	ReasonQueueHeld              Reason = "QueueHeld"
 	ReasonQueueDrained           Reason = "QueueDrained"
-	ReasonQueueFull              Reason = "QueueFull"     // maxAdmitted of the queue
-	ReasonQueueOverflow          Reason = "QueueOverflow" // maxPending of the queue, or of it for the namespace
-	ReasonReclaimed              Reason = "Reclaimed"     // the owner of a min takes back what the unit borrowed
+	ReasonQueueFull              Reason = "QueueFull"        // maxAdmitted of the queue
+	ReasonQueueOverflow          Reason = "QueueOverflow"    // maxPending of the queue, or of it for the namespace
+	ReasonReclaimed              Reason = "Reclaimed"        // the owner of a min takes back what the unit borrowed
+	ReasonPreemptedInQueue       Reason = "PreemptedInQueue" // a unit of higher priority in its queue gets what it held
 	ReasonBackoff                Reason = "Backoff"
 	ReasonAdopting               Reason = "Adopting"
 	ReasonWriteRefused           Reason = "WriteRefused"  // the API server refuses the status write

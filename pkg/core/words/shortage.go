@@ -19,8 +19,10 @@ package words
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -146,11 +148,42 @@ func (to Reader) limit(level string, isMin bool) string {
 	return where
 }
 
-// TakesBack continues the sentence about a unit that takes back what so many units hold. It is empty for none.
-func TakesBack(units int) string {
+// protected are those that nobody takes, in words, by their protection.
+var protected = [...]string{
+	reclaim.NotSuspendable: "jobs that cannot be suspended", reclaim.NonPreemptible: "non-preemptible jobs",
+	reclaim.Adopted: "jobs that ran before they were queued", reclaim.ByItsQueue: "jobs of queues that keep them",
+	reclaim.InGangGroup: "jobs of gang groups", reclaim.InFlight: "jobs whose admission is being written",
+	reclaim.ByRunTime: "jobs that have just begun",
+}
+
+// obstacle continues the sentence about a unit that may take what others hold and cannot.
+func obstacle(o *reclaim.Obstacle) string {
+	var parts []string
+	for p, amount := range o.Protected {
+		if amount > 0 {
+			parts = append(parts, fmt.Sprintf("%s by %s", resources.Format(o.Resource, amount), protected[p]))
+		}
+	}
+	if o.Pods > 0 {
+		parts = append(parts, resources.Format(o.Resource, o.Pods)+" by pods that no unit accounts for")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	said := fmt.Sprintf("; nobody can be suspended for it now: at %q %s is held: %s", o.Level, o.Resource,
+		strings.Join(parts, ", "))
+	if !o.Until.IsZero() {
+		said += "; the first may be from " + o.Until.UTC().Format(time.RFC3339)
+	}
+	return said
+}
+
+// TakesBack continues the sentence about a unit that takes what so many units hold, or may and cannot. It is empty for
+// one that may not.
+func TakesBack(units int, o *reclaim.Obstacle) string {
 	switch units {
 	case 0:
-		return ""
+		return obstacle(o)
 	case 1:
 		return "; one unit loses what it holds for it"
 	default:
