@@ -108,8 +108,8 @@ func TestUpdatesOfChecksInPods(t *testing.T) {
 	require.Empty(t, describe(s.decide()))
 }
 
-// A job that was not resumed for its last attempt is stamped first. Another controller with an old cache may be about to
-// resume it, with the updates: the API server refuses that then.
+// A job that was not resumed for its last attempt is stamped first. Another controller with an old cache may be about
+// to resume it, with the updates: the API server refuses that then.
 func TestAJobIsStampedBeforeItsUnitForgets(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseTimeoutBackoff).unit(zoneOf("gpu", "Ready", "a"))
 	s.FreshJob = true

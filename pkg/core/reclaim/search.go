@@ -87,8 +87,8 @@ func New[T any](tree *capacity.Tree, by Taker, leaving, promised []Holder[T]) *S
 func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
 
 // Find returns the units to take, in the order in which they were found; nil if no set of them is enough, for which the
-// obstacle is, or none is needed. It takes from others what they have borrowed, or else from its own queue, and not from
-// both. It leaves the search as it was.
+// obstacle is, or none is needed. It takes from others what they have borrowed, or else from its own queue, and not
+// from both. It leaves the search as it was.
 func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 	if s.Policy.Reclaim != queue.VictimsNone {
 		set, o = s.find(among)
