@@ -330,7 +330,10 @@ func (c *Checker) bind(pod Pod) {
 		c.bound[pod.Job] = map[string]Resources{}
 	}
 	c.bound[pod.Job][pod.UID] = pod.Request
-	bound := len(c.bound[pod.Job])
+	bound := 0
+	for range c.occupied(pod.Job) {
+		bound++
+	}
 	if job, ok := c.jobs[pod.Job]; ok && bound > job.Pods && bound > job.Pods+c.spare(pod.Job) {
 		c.report(RanTwice, job.Name, "%d pods were bound, it needs %d", bound, job.Pods)
 	}
@@ -341,6 +344,19 @@ func (c *Checker) bind(pod Pod) {
 	}
 	if ok {
 		c.updateShare(uid, c.units[uid].Quota)
+	}
+}
+
+// occupied are the pods of a job that were ever bound and what they ask for, without those that an admission took along
+// when the unit lost it.
+func (c *Checker) occupied(job string) iter.Seq2[string, Resources] {
+	again := c.again(c.UnitFor(job))
+	return func(yield func(string, Resources) bool) {
+		for uid, request := range c.bound[job] {
+			if pod := c.pods[uid]; (!again || !pod.Terminal || pod.Succeeded) && !yield(uid, request) {
+				return
+			}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -302,6 +303,31 @@ func TestAPodBoundWithoutAdmission(t *testing.T) {
 	h.do(pod("x", 0, 1).bound())
 	h.do(unitOf("x", 1).admitted(1))
 	require.Equal(t, []Rule{NotAdmitted}, rules(h.Violations()), "admitted only afterwards")
+}
+
+// A job that is suspended and resumed has new pods for those that it lost, and asks for all of its request again.
+func TestRunningAgain(t *testing.T) {
+	for name, again := range map[string]bool{"may lose its admission": true, "may not": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.Again = func(Unit) bool { return again }
+			u, second := unitOf("x", 4), unitOf("x", 4).admitted(9)
+			second.Attempts = 2
+			h.do(job("x", 1))
+			h.do(u.admitted(1))
+			h.do(pod("x", 0, 4).bound())
+			h.do(u)
+			h.remove(pod("x", 0, 4).bound())
+			h.do(second)
+			h.do(unitOf("y", 1).admitted(9)) // 5 of 4
+			require.Equal(t, again, slices.Contains(rules(h.Violations()), QuotaPromised))
+			h.do(pod("x", 1, 4).bound())
+			require.Equal(t, !again, slices.Contains(rules(h.Violations()), RanTwice))
+
+			h.do(pod("x", 2, 4).bound())
+			require.Contains(t, fmt.Sprint(h.Violations()), "RanTwice x: ")
+		})
+	}
 }
 
 func TestRunningTwice(t *testing.T) {

@@ -51,7 +51,7 @@ func (c *Checker) updateShare(uid, quota string) {
 		return
 	}
 	rest := maps.Clone(unit.Request)
-	for _, request := range c.bound[unit.Job] {
+	for _, request := range c.occupied(unit.Job) {
 		rest.add(request, -1)
 	}
 	for name, amount := range rest {
