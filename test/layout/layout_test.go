@@ -182,9 +182,17 @@ var rules = []rule{
 	},
 	{
 		name:      "nothing imports a program, and tests no more than the rest",
-		in:        func(string) bool { return true },
+		in:        not(below("cmd/jobqueue-playground")),
 		forbidden: below(module + "/cmd"),
 		tests:     true,
+	},
+	{
+		name: "the playground imports packages of its own, and no program",
+		in:   below("cmd/jobqueue-playground"),
+		forbidden: func(p string) bool {
+			return below(module+"/cmd")(p) && !strings.HasPrefix(p, module+"/cmd/jobqueue-playground/")
+		},
+		tests: true,
 	},
 	{
 		name: "test/harness is all that programs, tests of packages and tests of the whole share",
