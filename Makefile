@@ -12,7 +12,8 @@ export CGO_ENABLED ?= 0
 ##@ Try it
 
 # Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color', ARGS=--kinds for eleven kinds of
-# jobs with their operators, or ARGS=--scenario=checks for admission checks and time-outs.
+# jobs with their operators, ARGS=--scenario=checks for admission checks and time-outs, or ARGS=--scenario=reclaim for a min
+# that is taken back.
 ARGS ?=
 
 .PHONY: demo

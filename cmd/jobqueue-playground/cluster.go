@@ -19,14 +19,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/term"
-
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
@@ -38,44 +36,16 @@ type clusterFlags struct {
 	noColor bool
 }
 
-// screen is where a command writes, and what the other side understands.
-type screen struct {
-	out      io.Writer
-	terminal bool // lines can be rewritten in place
-	color    bool
-}
-
-func newScreen(noColor bool) screen {
-	terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
-	return screen{
-		out:      os.Stdout,
-		terminal: terminal,
-		color:    terminal && !noColor && os.Getenv("NO_COLOR") == "",
-	}
-}
-
-func (s screen) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
-
-// bold returns text in bold, if the screen has it.
-func (s screen) bold(text string) string { return s.style("1", text) }
-
-func (s screen) style(code, text string) string {
-	if !s.color {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
 // build builds what is not current of what every command starts, and of what else is wanted.
-func build(ctx context.Context, s screen, root string, others ...binaries.Binary) error {
+func build(ctx context.Context, s screen.Screen, root string, others ...binaries.Binary) error {
 	wanted := append(binaries.Default(), others...)
 	begin := time.Now()
-	s.printf("%s (the first time takes minutes, later nothing is built again)\n", s.bold("Building what is not current"))
-	err := binaries.Build(ctx, binaries.Options{Root: root, Out: s.out, InPlace: s.terminal}, wanted...)
+	s.Printf("%s (the first time takes minutes, later nothing is built again)\n", s.Bold("Building what is not current"))
+	err := binaries.Build(ctx, binaries.Options{Root: root, Out: s.Out, InPlace: s.Terminal}, wanted...)
 	if err != nil {
 		return err
 	}
-	s.printf("All programs are in bin/ after %s\n", time.Since(begin).Round(100*time.Millisecond))
+	s.Printf("All programs are in bin/ after %s\n", time.Since(begin).Round(100*time.Millisecond))
 	return nil
 }
 
@@ -100,14 +70,11 @@ func (f clusterFlags) newDir(root, command string) (string, error) {
 // startCluster starts everything and applies the shipped manifests and what the scenario needs; that of kinds has
 // operators, too.
 func startCluster(
-	ctx context.Context, s screen, f clusterFlags, dir, of string,
+	ctx context.Context, s screen.Screen, f clusterFlags, dir string, of *demonstration,
 ) (_ *controlplane.ControlPlane, err error) {
-	begin, kinds, objects := time.Now(), of == scenarioKinds, scenario
-	if of == scenarioChecks {
-		objects = checksScenario
-	}
-	step := func(message string) { s.printf("  %5.1fs  %s\n", time.Since(begin).Seconds(), message) }
-	s.printf("%s in %s\n", s.bold("Starting a control plane"), dir)
+	begin, kinds := time.Now(), len(of.kinds) > 0
+	step := func(message string) { s.Printf("  %5.1fs  %s\n", time.Since(begin).Seconds(), message) }
+	s.Printf("%s in %s\n", s.Bold("Starting a control plane"), dir)
 	opts := controlplane.Options{Dir: dir, Components: controlplane.Full(), Nodes: f.nodes, Progress: step}
 	if kinds {
 		opts.NodeEphemeralStorage = ephemeralStorage
@@ -133,7 +100,7 @@ func startCluster(
 	if err := startQueue(ctx, cp, step); err != nil {
 		return nil, err
 	}
-	if err := cp.Apply(ctx, objects); err != nil {
+	if err := cp.Apply(ctx, of.objects); err != nil {
 		return nil, fmt.Errorf("apply the scenario: %w", err)
 	}
 	step("applied quotas, queues and what else the scenario needs")

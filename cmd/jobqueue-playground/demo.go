@@ -26,10 +26,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
@@ -41,35 +42,30 @@ type demoFlags struct {
 	keep  bool
 	limit time.Duration
 	kinds bool
-	// scenario: see scenarios.
+	// scenario is the name of what is shown.
 	scenario string
+	shows    demonstration
 }
-
-// The scenarios.
-const (
-	scenarioQueues = "queues"
-	scenarioKinds  = "kinds"
-	scenarioChecks = "checks"
-)
 
 // complete sets what the scenario says, unless a flag says otherwise.
 func (f *demoFlags) complete(changed func(flag string) bool) error {
 	if f.kinds && !changed("scenario") {
 		f.scenario = scenarioKinds
 	}
-	switch f.scenario {
-	case scenarioQueues:
-	case scenarioKinds:
-		if !changed("jobs") {
-			f.jobs = mixedJobs
-		}
-	case scenarioChecks:
+	var err error
+	if f.shows, err = demonstrationOf(f.scenario); err != nil {
+		return err
+	}
+	if f.scenario == scenarioKinds && !changed("jobs") {
+		f.jobs = mixedJobs
+	}
+	if of := f.shows.cases; of != nil {
 		if changed("jobs") || changed("seed") {
-			return errors.New("--jobs and --seed are not for --scenario=checks: its jobs are always the same")
+			return fmt.Errorf("--jobs and --seed are not for --scenario=%s: its jobs are always the same", f.scenario)
 		}
-	default:
-		return fmt.Errorf("unknown scenario %q; there are %s, %s and %s", f.scenario, scenarioQueues, scenarioKinds,
-			scenarioChecks)
+		if of.Nodes > 0 && !changed("nodes") {
+			f.nodes = of.Nodes
+		}
 	}
 	if f.kinds != (f.scenario == scenarioKinds) && f.kinds {
 		return fmt.Errorf("--kinds is --scenario=%s, and not %s", scenarioKinds, f.scenario)
@@ -106,6 +102,10 @@ node is good enough for; and with room for some of their pods only. The checks a
 controller made with pkg/admissioncheck. Quota and admission are checked as above, and the summary says of each case
 what happened and whether its promise was kept. What a time-out has suspended is tried again after a minute.
 
+With --scenario=reclaim a team borrows the whole cluster of six nodes. Then the owner of half of it submits jobs within
+its min. The scheduler suspends as many borrowers as the owner needs, and they run again later. The summary says how
+long the owner waited for its pods to be on nodes, and how many borrowers were suspended and resumed.
+
 Ctrl-C ends every process that was started.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -119,8 +119,7 @@ Ctrl-C ends every process that was started.`,
 	cmd.Flags().IntVar(&f.jobs, "jobs", 300,
 		fmt.Sprintf("number of jobs to submit, about four per second; with --kinds %d, and somewhat slower", mixedJobs))
 	cmd.Flags().StringVar(&f.scenario, "scenario", scenarioQueues,
-		"queues: Jobs in three queues; kinds: jobs of many kinds, with their operators; "+
-			"checks: admission checks and time-outs")
+		"what to show:"+listed("\n", demonstrations())+"\n")
 	cmd.Flags().BoolVar(&f.kinds, "kinds", false, "the same as --scenario=kinds")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of sizes, priorities and run times: the same seed gives the same jobs")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the work directory (store, kubeconfigs, logs) after success, too")
@@ -134,7 +133,7 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	s := newScreen(f.noColor)
+	s := screen.New(f.noColor)
 	var others []binaries.Binary
 	if f.scenario == scenarioKinds {
 		others = append(binaries.Operators(), binaries.StandIn())
@@ -148,13 +147,13 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	}
 	defer func() { f.leave(s, dir, err == nil || ctx.Err() != nil) }()
 	begin := time.Now()
-	cp, err := startCluster(ctx, s, f.clusterFlags, dir, f.scenario)
+	cp, err := startCluster(ctx, s, f.clusterFlags, dir, &f.shows)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	d := &demo{flags: f, screen: s, cp: cp, view: f.newView(), begin: time.Now()}
-	if d.jobs, err = f.submissions(); err != nil {
+	d := &demo{flags: f, screen: s, cp: cp, view: f.shows.newView(), begin: time.Now()}
+	if d.jobs, err = f.shows.jobs(f.jobs, f.seed); err != nil {
 		return err
 	}
 	if err := d.run(ctx); err != nil {
@@ -163,75 +162,33 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	return d.conclude(time.Since(begin))
 }
 
-// submissions are the jobs to submit.
-func (f *demoFlags) submissions() (all []submission, err error) {
-	switch f.scenario {
-	case scenarioKinds:
-		return mixedWorkload(f.jobs, f.seed)
-	case scenarioChecks:
-		return checksWorkload()
-	}
-	for _, job := range workload(f.jobs, f.seed) {
-		next, err := submissionOf(job)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, next)
-	}
-	return all, nil
-}
-
-func (f *demoFlags) newView() *view {
-	switch f.scenario {
-	case scenarioKinds:
-		return newView(mixedKinds())
-	case scenarioChecks:
-		return newChecksView()
-	default:
-		return newView(nil)
-	}
-}
-
 // announce says what is submitted.
 func (f *demoFlags) announce(jobs int) string {
-	if f.scenario == scenarioChecks {
+	if f.shows.cases != nil {
 		return fmt.Sprintf("Submitting %d jobs", jobs)
 	}
 	return fmt.Sprintf("Submitting %d jobs with seed %d", jobs, f.seed)
 }
 
-// interval is the mean time between two jobs.
-func (f *demoFlags) interval() time.Duration {
-	switch f.scenario {
-	case scenarioKinds:
-		return mixedInterval
-	case scenarioChecks:
-		return checksInterval
-	default:
-		return submitInterval
-	}
-}
-
 // leave removes the work directory of a demo that went well or was interrupted, and says where it is otherwise.
-func (f *demoFlags) leave(s screen, dir string, dispensable bool) {
+func (f *demoFlags) leave(s screen.Screen, dir string, dispensable bool) {
 	if dispensable && !f.keep && f.dir == "" {
 		_ = os.RemoveAll(dir)
 		return
 	}
-	s.printf("\nLogs: %s\n", filepath.Join(dir, "logs"))
+	s.Printf("\nLogs: %s\n", filepath.Join(dir, "logs"))
 }
 
 type demo struct {
 	flags  *demoFlags
-	screen screen
+	screen screen.Screen
 	cp     *controlplane.ControlPlane
 	view   *view
 	begin  time.Time
-	jobs   []submission
+	jobs   []cases.Submission
 
-	table       *shown
-	next        time.Time // when the table is shown again where that is not in place
-	nodeIsThere bool
+	table *screen.Block
+	next  time.Time // when the table is shown again where that is not in place
 }
 
 // Intervals of the table.
@@ -247,15 +204,18 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.view.watch(ctx, d.cp.URL(controlplane.Etcd)); err != nil {
 		return fmt.Errorf("watch the store: %w", err)
 	}
-	answering, err := d.startChecks(ctx)
-	if err != nil {
-		return err
+	var running <-chan error
+	if of := d.flags.shows.cases; of != nil && of.Start != nil {
+		var err error
+		if running, err = of.Start(ctx, d.cp); err != nil {
+			return err
+		}
 	}
-	d.screen.printf("\n%s\n\n", d.screen.bold(d.flags.announce(len(d.jobs))))
+	d.screen.Printf("\n%s\n\n", d.screen.Bold(d.flags.announce(len(d.jobs))))
 	submitted := make(chan error, 1)
 	go func() { submitted <- d.submit(ctx) }()
 
-	d.table, d.next = &shown{screen: d.screen, width: terminalWidth}, time.Now()
+	d.table, d.next = screen.NewBlock(d.screen), time.Now()
 	ticker := time.NewTicker(boardInterval)
 	defer ticker.Stop()
 	var giveUp <-chan time.Time
@@ -270,8 +230,8 @@ func (d *demo) run(ctx context.Context) error {
 				return err
 			}
 			giveUp = time.After(d.flags.limit)
-		case err := <-answering:
-			return fmt.Errorf("the controller of the checks ended: %w", err)
+		case err := <-running:
+			return fmt.Errorf("what the scenario runs ended: %w", err)
 		case <-giveUp:
 			return d.settle(ctx) // the verdict counts what is lost
 		case now := <-ticker.C:
@@ -286,37 +246,22 @@ func (d *demo) run(ctx context.Context) error {
 
 // tick shows the table, and says whether all jobs have ended.
 func (d *demo) tick(ctx context.Context, now time.Time) (all bool, err error) {
-	if err := d.bringNode(ctx); err != nil {
-		return false, err
+	if d.view.nowDue() {
+		if err := d.flags.shows.cases.Do(ctx, d.cp); err != nil {
+			return false, err
+		}
 	}
 	all = d.view.ended() == len(d.jobs)
-	if d.screen.terminal || all || !now.Before(d.next) {
+	if d.screen.Terminal || all || !now.Before(d.next) {
 		d.next = now.Add(plainBoardInterval)
-		d.table.show(d.board(ctx, now).lines(d.screen))
+		d.table.Show(d.board(ctx, now).lines(d.screen))
 	}
 	return all, nil
 }
 
-// startChecks has the checks of that scenario answered until ctx ends; the channel of others is nil.
-func (d *demo) startChecks(ctx context.Context) (<-chan error, error) {
-	if d.flags.scenario != scenarioChecks {
-		return nil, nil
-	}
-	return startChecks(ctx, d.cp)
-}
-
-// bringNode brings the node that jobs of the scenario of checks wait for, once they have lost their quota over it.
-func (d *demo) bringNode(ctx context.Context) error {
-	if d.nodeIsThere || !d.view.nodeIsMissed() {
-		return nil
-	}
-	d.nodeIsThere = true
-	return bringNode(ctx, d.cp)
-}
-
 func (d *demo) board(ctx context.Context, now time.Time) board {
 	var places map[string][]place
-	if d.flags.scenario != scenarioChecks {
+	if d.flags.shows.cases == nil {
 		places = visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler))
 	}
 	b := d.view.board(now, places)
@@ -338,20 +283,35 @@ func (d *demo) submit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	interval := d.flags.interval()
 	random := rand.New(rand.NewPCG(d.flags.seed, 1))
 	for _, job := range d.jobs {
-		created, err := client.Resource(job.resource).Namespace(job.object.GetNamespace()).
-			Create(ctx, job.object, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("submit %s: %w", job.object.GetName(), err)
+		if err := d.turn(ctx, job.Of); err != nil {
+			return err
 		}
-		d.view.submitted(created, job.of, time.Now())
-		pause := time.Duration(random.Int64N(int64(2 * interval)))
-		select {
-		case <-ctx.Done():
+		// The clock of a wait begins before the request.
+		now := time.Now()
+		created, err := client.Resource(job.Resource).Namespace(job.Object.GetNamespace()).
+			Create(ctx, job.Object, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("submit %s: %w", job.Object.GetName(), err)
+		}
+		d.view.submitted(created, job.Of, now)
+		if !controlplane.Sleep(ctx, time.Duration(random.Int64N(int64(2*d.flags.shows.interval)))) {
 			return context.Cause(ctx)
-		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// turn waits until it is time for the jobs of a case.
+func (d *demo) turn(ctx context.Context, of *cases.Case) error {
+	const often = 50 * time.Millisecond
+	for giveUp := time.Now().Add(d.flags.limit); !d.view.turn(of); {
+		if time.Now().After(giveUp) {
+			return fmt.Errorf("the jobs that come first were not on nodes within %s", d.flags.limit)
+		}
+		if !controlplane.Sleep(ctx, often) {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
@@ -361,28 +321,20 @@ func (d *demo) submit(ctx context.Context) error {
 func (d *demo) conclude(took time.Duration) error {
 	v := verdict{submitted: len(d.jobs), waits: d.view.waits(), took: took}
 	v.done, v.peak, v.events, v.violations = d.view.verdict()
-	v.kinds, v.cases = d.view.kindResults(), d.view.caseResults()
+	v.kinds = d.view.kindResults()
 	for _, job := range d.jobs {
-		v.allPods += job.pods
-		if job.of != nil && job.of.refused {
+		v.allPods += job.Pods
+		if job.Of != nil && job.Of.Refused {
 			v.refused++
 		}
 	}
+	v.cases = d.view.caseVerdict(v.once())
 	for _, line := range summary(d.screen, v) {
-		d.screen.printf("%s\n", line)
+		d.screen.Printf("%s\n", line)
 	}
 	if err := v.err(); err != nil {
 		return err
 	}
-	d.screen.printf("\n%s\n", d.screen.style("32;1", "All promises held."))
+	d.screen.Printf("\n%s\n", d.screen.Style("32;1", "All promises held."))
 	return nil
-}
-
-func terminalWidth() int {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil || width <= 0 {
-		const usual = 120
-		return usual
-	}
-	return width
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/testjobs"
 )
@@ -186,10 +187,10 @@ func needs() ([]*unstructured.Unstructured, error) {
 
 // mixedWorkload returns n jobs of all kinds in turn, of mixed size, priority and run time; the same seed gives the same
 // jobs.
-func mixedWorkload(n int, seed uint64) ([]submission, error) {
+func mixedWorkload(n int, seed uint64) ([]cases.Submission, error) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	lots, kinds := weighted(), mixedKinds()
-	all := make([]submission, 0, n)
+	all := make([]cases.Submission, 0, n)
 	for i := range n {
 		next, err := newOfKind(&kinds[i%len(kinds)], lots[random.IntN(len(lots))], i, random)
 		if err != nil {
@@ -200,13 +201,13 @@ func mixedWorkload(n int, seed uint64) ([]submission, error) {
 	return all, nil
 }
 
-func newOfKind(kind *jobKind, s stream, i int, random *rand.Rand) (submission, error) {
+func newOfKind(kind *jobKind, s stream, i int, random *rand.Rand) (cases.Submission, error) {
 	if kind.file == "" {
-		return submissionOf(newJob(s, i, random))
+		return cases.SubmissionOf(newJob(s, i, random))
 	}
 	_, job, err := testjobs.Read(kind.file)
 	if err != nil {
-		return submission{}, err
+		return cases.Submission{}, err
 	}
 	job.SetName(fmt.Sprintf("%s-%04d", kind.file, i))
 	job.SetNamespace(s.namespace)
@@ -222,9 +223,9 @@ func newOfKind(kind *jobKind, s stream, i int, random *rand.Rand) (submission, e
 	// As with Jobs, some forget.
 	suspended := random.IntN(10) > 0
 	if err := unstructured.SetNestedField(job.Object, suspended, kind.suspend...); err != nil {
-		return submission{}, fmt.Errorf("suspend %s: %w", job.GetName(), err)
+		return cases.Submission{}, fmt.Errorf("suspend %s: %w", job.GetName(), err)
 	}
-	return submission{object: job, resource: kind.resource(), pods: kind.pods}, nil
+	return cases.Submission{Object: job, Resource: kind.resource(), Pods: kind.pods}, nil
 }
 
 // sized is what differs between the jobs of a kind.

@@ -30,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
@@ -38,7 +40,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
-func mixed(t *testing.T, n int, seed uint64) []submission {
+func mixed(t *testing.T, n int, seed uint64) []cases.Submission {
 	t.Helper()
 	all, err := mixedWorkload(n, seed)
 	require.NoError(t, err)
@@ -64,12 +66,12 @@ func TestMixedKindsAreAsDescribed(t *testing.T) {
 			}
 
 			job := mixed(t, i+1, 1)[i]
-			require.Equal(t, kind.GroupVersionKind, job.object.GroupVersionKind())
-			require.Equal(t, kind.resource(), job.resource)
-			require.Empty(t, jobs.Open(described, job.object).Invalid())
+			require.Equal(t, kind.GroupVersionKind, job.Object.GroupVersionKind())
+			require.Equal(t, kind.resource(), job.Resource)
+			require.Empty(t, jobs.Open(described, job.Object).Invalid())
 			if described.Child == nil {
-				pods, _ := asked(t, described, job.object)
-				require.Equal(t, job.pods, pods)
+				pods, _ := asked(t, described, job.Object)
+				require.Equal(t, job.Pods, pods)
 			}
 		})
 	}
@@ -96,15 +98,15 @@ func TestMixedWorkloadFits(t *testing.T) {
 	total := map[string]float64{}
 	suspended := map[bool]int{}
 	for _, s := range mixed(t, 300, 1) {
-		kind, ok := jobkind.Find(jobkind.KindString(s.object.GroupVersionKind()))
+		kind, ok := jobkind.Find(jobkind.KindString(s.Object.GroupVersionKind()))
 		require.True(t, ok)
-		quota := s.object.GetLabels()[v1alpha1.LabelQuotaName]
+		quota := s.Object.GetLabels()[v1alpha1.LabelQuotaName]
 		if kind.Child == nil {
-			_, cores := asked(t, kind, s.object)
+			_, cores := asked(t, kind, s.Object)
 			require.LessOrEqual(t, cores, limits[quota], "a %s that can never fit would never end", kind)
 			total[quota] += cores
 		}
-		suspended[jobs.Open(kind, s.object).Suspended()]++
+		suspended[jobs.Open(kind, s.Object).Suspended()]++
 	}
 	for quota, limit := range limits {
 		require.Greater(t, total[quota], 3*limit, "more than fits at once in %s", quota)
@@ -139,8 +141,8 @@ func TestNeedsOfTrainJobs(t *testing.T) {
 		require.Equal(t, namespace, objects[i].GetNamespace())
 	}
 	for _, s := range mixed(t, 20, 1) {
-		if s.object.GetKind() == "TrainJob" {
-			runtime, _, err := unstructured.NestedString(s.object.Object, "spec", "runtimeRef", "name")
+		if s.Object.GetKind() == "TrainJob" {
+			runtime, _, err := unstructured.NestedString(s.Object.Object, "spec", "runtimeRef", "name")
 			require.NoError(t, err)
 			require.Equal(t, objects[0].GetName(), runtime)
 		}
@@ -238,20 +240,20 @@ func TestPodsCountForTheTopmostJob(t *testing.T) {
 		}
 		require.Zero(t, result.submitted, "the JobSet and the Job of a TrainJob are no jobs of their own")
 	}
-	text := strings.Join(good.board(time.Now(), nil).lines(screen{}), "\n")
+	text := strings.Join(good.board(time.Now(), nil).lines(screen.Screen{}), "\n")
 	require.Contains(t, text, "TrainJob 0/0/1 ")
 	require.Contains(t, text, "JobSet 0/0/0")
 }
 
 func TestKindTable(t *testing.T) {
-	require.Empty(t, kindTable(screen{}, nil), "the demo without kinds has none")
+	require.Empty(t, kindTable(screen.Screen{}, nil), "the demo without kinds has none")
 	waits := []time.Duration{time.Second, 3 * time.Second}
 	var results []kindResult
 	for _, kind := range mixedKinds() {
 		results = append(results, kindResult{jobKind: &kind, submitted: 3, done: 2, waits: waits,
 			queues: map[string][]time.Duration{"shared-lab": waits}})
 	}
-	text := strings.Join(kindTable(screen{}, results), "\n")
+	text := strings.Join(kindTable(screen.Screen{}, results), "\n")
 	require.Regexp(t, `PyTorchJob +3 +2 +1.0s +3.0s +- +- +2 +1.0s +training-operator`, text)
 	require.Regexp(t, `SparkApplication .* played by a stand-in`, text)
 	require.NotRegexp(t, `JobSet .* played`, text)

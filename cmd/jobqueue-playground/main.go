@@ -30,6 +30,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
@@ -91,7 +92,7 @@ func newBuildCommand() *cobra.Command {
 			if kubectl {
 				others = append(others, binaries.Kubectl(), binaries.Plugin())
 			}
-			return build(cmd.Context(), newScreen(false), root, others...)
+			return build(cmd.Context(), screen.New(false), root, others...)
 		},
 	}
 	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "build kubectl and its plugin, too")

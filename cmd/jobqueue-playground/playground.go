@@ -23,6 +23,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
@@ -47,7 +48,7 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	s := newScreen(f.noColor)
+	s := screen.New(f.noColor)
 	others := []binaries.Binary{binaries.Plugin()}
 	if !kubectlOnPath() {
 		others = append(others, binaries.Kubectl())
@@ -59,25 +60,25 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	cp, err := startCluster(ctx, s, *f, dir, scenarioQueues)
+	cp, err := startCluster(ctx, s, *f, dir, &demonstrations()[0])
 	if err != nil {
 		return fmt.Errorf("%w\nlogs: %s", err, filepath.Join(dir, "logs"))
 	}
-	s.printf("%s", tryThis(s, cp, root))
+	s.Printf("%s", tryThis(s, cp, root))
 	for {
 		select {
 		case <-ctx.Done():
-			s.printf("\nStopping\n")
+			s.Printf("\nStopping\n")
 			return cp.Stop()
 		case exit := <-cp.Exits():
 			// Left as it is: the user may have killed it.
-			s.printf("%s ended (%v); its log is %s\n", exit.Component, exit.Err, exit.Log)
+			s.Printf("%s ended (%v); its log is %s\n", exit.Component, exit.Err, exit.Log)
 		}
 	}
 }
 
 // tryThis says how to use the cluster from another terminal: three commands to paste.
-func tryThis(s screen, cp *controlplane.ControlPlane, root string) string {
+func tryThis(s screen.Screen, cp *controlplane.ControlPlane, root string) string {
 	return fmt.Sprintf(`
 %s In another terminal:
 
@@ -94,10 +95,10 @@ kubectl jobqueue why train -n research
 
 More to try: docs/quickstart.md. Logs: %s
 %s
-`, s.bold("The cluster is ready."), cp.Kubeconfig(controlplane.Admin), filepath.Join(root, "bin"),
-		s.bold("1. See the departments and what they use"),
-		s.bold("2. Submit a job that takes a whole quota, and one that has to wait for it"),
+`, s.Bold("The cluster is ready."), cp.Kubeconfig(controlplane.Admin), filepath.Join(root, "bin"),
+		s.Bold("1. See the departments and what they use"),
+		s.Bold("2. Submit a job that takes a whole quota, and one that has to wait for it"),
 		filepath.Join(root, "examples", "quickstart"),
-		s.bold("3. Ask why the second one waits"),
-		filepath.Join(cp.Dir(), "logs"), s.bold("Ctrl-C stops everything."))
+		s.Bold("3. Ask why the second one waits"),
+		filepath.Join(cp.Dir(), "logs"), s.Bold("Ctrl-C stops everything."))
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,25 +24,38 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
+func jobsOf(t *testing.T, n int, seed uint64) []cases.Submission {
+	t.Helper()
+	all, err := workload(n, seed)
+	require.NoError(t, err)
+	return all
+}
+
 func TestWorkloadIsTheSameForTheSameSeed(t *testing.T) {
-	require.Equal(t, workload(50, 7), workload(50, 7))
-	require.NotEqual(t, workload(50, 7), workload(50, 8))
+	require.Equal(t, jobsOf(t, 50, 7), jobsOf(t, 50, 7))
+	require.NotEqual(t, jobsOf(t, 50, 7), jobsOf(t, 50, 8))
 }
 
 func TestWorkloadIsMixedAndFits(t *testing.T) {
 	limits := map[string]float64{"team-research": 24, "team-platform": 24, "employees": 20, "interns": 12}
 	total := map[string]float64{}
 	names := map[string]bool{}
-	for _, job := range workload(300, 1) {
+	for _, s := range jobsOf(t, 300, 1) {
+		job := &batchv1.Job{}
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(s.Object.Object, job))
 		quota := job.Labels[v1alpha1.LabelQuotaName]
 		cores := job.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().
 			AsApproximateFloat64() * float64(*job.Spec.Completions)
@@ -67,11 +79,6 @@ func TestPercentile(t *testing.T) {
 	require.Equal(t, 5*time.Second, percentile(ten, 50))
 	require.Equal(t, 10*time.Second, percentile(ten, 95))
 	require.Equal(t, time.Second, percentile(ten[:1], 95))
-}
-
-func TestCutCountsNoEscapes(t *testing.T) {
-	require.Equal(t, "\x1b[1mab\x1b[0m", cut("\x1b[1mabcd\x1b[0m", 2))
-	require.Equal(t, "abcd", cut("abcd", 10))
 }
 
 func sampleView(t *testing.T) *view {
@@ -166,32 +173,18 @@ func TestBoard(t *testing.T) {
 	require.Equal(t, 2, row.waiting[0].position)
 	require.Equal(t, "QuotaExceeded: team-research has 16.0 of 24 cores free, 4.0 are missing", row.waiting[0].reason)
 
-	text := strings.Join(b.lines(screen{}), "\n")
+	text := strings.Join(b.lines(screen.Screen{}), "\n")
 	require.Contains(t, text, "[##++++++................]  8.0 of 24  team-research")
 	require.Contains(t, text, "    2. waiting ")
 	require.NotContains(t, text, "\x1b")
 	require.Contains(t, text, "no violation")
 
 	b.violations = []checker.Violation{{Rule: checker.RanTwice, Subject: "lab/x", Message: "why"}}
-	require.Contains(t, strings.Join(b.lines(screen{}), "\n"), "VIOLATIONS 1, the last: RanTwice lab/x: why")
-}
-
-func TestShownStaysInPlaceOnATerminalOnly(t *testing.T) {
-	var out bytes.Buffer
-	d := &shown{screen: screen{out: &out}, width: func() int { return 5 }}
-	d.show([]string{"a", "longer than the width"})
-	d.show([]string{"b"})
-	require.Equal(t, "a\nlonger than the width\n\nb\n\n", out.String())
-
-	out.Reset()
-	d = &shown{screen: screen{out: &out, terminal: true}, width: func() int { return 5 }}
-	d.show([]string{"a", "longer than the width"})
-	d.show([]string{"b"})
-	require.Equal(t, "\x1b[Ka\n\x1b[Klonge\n\x1b[J\x1b[2A\x1b[Kb\n\x1b[J", out.String())
+	require.Contains(t, strings.Join(b.lines(screen.Screen{}), "\n"), "VIOLATIONS 1, the last: RanTwice lab/x: why")
 }
 
 func TestSummaryNamesViolations(t *testing.T) {
-	text := strings.Join(summary(screen{}, verdict{
+	text := strings.Join(summary(screen.Screen{}, verdict{
 		done: 2, submitted: 3, allPods: 7, peak: 4,
 		violations: []checker.Violation{{Rule: checker.Lost, Subject: "lab/x", Message: "did not complete"}},
 		waits:      map[string][]time.Duration{"shared-lab": {time.Second, 3 * time.Second}},

@@ -18,12 +18,15 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
@@ -36,9 +39,9 @@ type board struct {
 	violations              []checker.Violation
 	queues                  []queueRow
 	kinds                   []kindCount
-	// of the scenario of checks: where its jobs are, and the use of its quota.
-	cases []caseCount
-	quota quotaBar
+	// of a scenario of cases: where its jobs are, and the use of its quotas.
+	cases []cases.Count
+	bars  []quotaBar
 }
 
 // kindCount is how many jobs of a kind wait, hold quota and have ended.
@@ -87,7 +90,10 @@ func (v *view) board(now time.Time, places map[string][]place) board {
 	standing := v.checks.Standing()
 	b.pods, b.peak = standing.Waiting+standing.Running, v.checks.PeakPods()
 	if v.stories != nil {
-		b.ended, b.cases, b.quota = v.stories.ended(), v.stories.counts(), v.use(checksQuota)
+		b.ended, b.cases = v.stories.Ended(), v.stories.Counts()
+		for _, quota := range v.stories.Quotas {
+			b.bars = append(b.bars, v.use(quota))
+		}
 		return b
 	}
 	for _, queue := range queueNames() {
@@ -217,20 +223,23 @@ func (v *view) use(quota string) quotaBar {
 }
 
 // lines renders the table.
-func (b board) lines(s screen) []string {
-	state := s.style("32", "no violation")
+func (b board) lines(s screen.Screen) []string {
+	state := s.Style("32", "no violation")
 	if n := len(b.violations); n > 0 {
-		state = s.style("31;1", fmt.Sprintf("VIOLATIONS %d, the last: %s", n, b.violations[n-1]))
+		state = s.Style("31;1", fmt.Sprintf("VIOLATIONS %d, the last: %s", n, b.violations[n-1]))
 	}
 	lines := []string{
 		fmt.Sprintf("%s  submitted %d/%d  done %d  pods now %d, peak %d  %s",
-			s.bold(fmt.Sprintf("%4s", b.elapsed.Round(time.Second))), b.submitted, b.total, b.ended, b.pods, b.peak, state),
+			s.Bold(fmt.Sprintf("%4s", b.elapsed.Round(time.Second))), b.submitted, b.total, b.ended, b.pods, b.peak, state),
 	}
 	if len(b.cases) > 0 {
-		return append(append(lines, b.quota.line(s)), caseLines(s, b.cases)...)
+		for _, bar := range b.bars {
+			lines = append(lines, bar.line(s))
+		}
+		return append(lines, cases.Lines(s, b.cases)...)
 	}
 	lines = append(lines,
-		s.style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING",
+		s.Style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING",
 			"DONE", "QUOTA (cores)")))
 	for _, row := range b.queues {
 		lines = append(lines, row.lines(s)...)
@@ -239,7 +248,7 @@ func (b board) lines(s screen) []string {
 }
 
 // kindLines are as few lines as the kinds fit into.
-func kindLines(s screen, counts []kindCount) []string {
+func kindLines(s screen.Screen, counts []kindCount) []string {
 	const perLine = 4
 	var lines []string
 	for group := range slices.Chunk(counts, perLine) {
@@ -250,13 +259,13 @@ func kindLines(s screen, counts []kindCount) []string {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	if len(lines) > 0 {
-		lines = slices.Insert(lines, 0, s.style("2", "KIND waiting/admitted/done"))
+		lines = slices.Insert(lines, 0, s.Style("2", "KIND waiting/admitted/done"))
 	}
 	return lines
 }
 
-func (r queueRow) lines(s screen) []string {
-	head := fmt.Sprintf("%s %-9s %7d %8d %7d %5d  ", s.bold(fmt.Sprintf("%-14s", r.name)), r.policy, r.pending,
+func (r queueRow) lines(s screen.Screen) []string {
+	head := fmt.Sprintf("%s %-9s %7d %8d %7d %5d  ", s.Bold(fmt.Sprintf("%-14s", r.name)), r.policy, r.pending,
 		r.admitted, r.running, r.done)
 	const indent = 57
 	var lines []string
@@ -272,14 +281,14 @@ func (r queueRow) lines(s screen) []string {
 			line = r.waiting[i].line()
 		}
 		// Three lines always, so that the table does not jump.
-		if line != "" || s.terminal {
+		if line != "" || s.Terminal {
 			lines = append(lines, line)
 		}
 	}
 	return lines
 }
 
-func (q quotaBar) line(s screen) string {
+func (q quotaBar) line(s screen.Screen) string {
 	const width = 24
 	cells := func(cores float64) int {
 		if q.max <= 0 {
@@ -289,7 +298,7 @@ func (q quotaBar) line(s screen) string {
 	}
 	used := min(width, cells(q.used))
 	promised := min(width-used, cells(q.used+q.promised)-used)
-	bar := s.style("36", strings.Repeat("#", used)) + strings.Repeat("+", promised) +
+	bar := s.Style("36", strings.Repeat("#", used)) + strings.Repeat("+", promised) +
 		strings.Repeat(".", width-used-promised)
 	return fmt.Sprintf("[%s] %4.1f of %-3.0f %s", bar, q.used+q.promised, q.max, q.name)
 }
@@ -299,63 +308,15 @@ func (w waitingUnit) line() string {
 		w.position, w.name, w.priority, w.pods, w.cores/float64(max(1, w.pods)), w.waits.Seconds(), w.reason)
 }
 
-// shown keeps a block of lines in its place on a terminal.
-type shown struct {
-	screen screen
-	width  func() int
-	lines  int
-}
-
-// show replaces the block, or prints it below on a screen that is no terminal.
-func (d *shown) show(lines []string) {
-	var out strings.Builder
-	if d.screen.terminal && d.lines > 0 {
-		fmt.Fprintf(&out, "\x1b[%dA", d.lines)
-	}
-	for _, line := range lines {
-		if d.screen.terminal {
-			line = "\x1b[K" + cut(line, d.width())
-		}
-		out.WriteString(line + "\n")
-	}
-	if d.screen.terminal {
-		out.WriteString("\x1b[J")
-	} else {
-		out.WriteString("\n")
-	}
-	d.lines = len(lines)
-	d.screen.printf("%s", out.String())
-}
-
-// cut shortens a line to width columns, escape sequences not counted.
-func cut(line string, width int) string {
-	var out strings.Builder
-	columns, escape := 0, false
-	for _, r := range line {
-		switch {
-		case r == '\x1b':
-			escape = true
-		case escape:
-			escape = r != 'm'
-		case columns >= width:
-			continue
-		default:
-			columns++
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
-}
-
 // summary is the last word of the demo.
-func summary(s screen, v verdict) []string {
+func summary(s screen.Screen, v verdict) []string {
 	done := fmt.Sprintf("%d of %d, lost %d", v.done, v.submitted-v.refused, v.submitted-v.refused-v.done)
 	if v.refused > 0 {
 		done += fmt.Sprintf("; %d more were to be rejected", v.refused)
 	}
 	lines := []string{
 		"",
-		s.bold("Summary"),
+		s.Bold("Summary"),
 		"  jobs done        " + done,
 		fmt.Sprintf("  violations       %d (quota on every level, order in blocking queues, admission before binding, "+
 			"each job once; %d events)", len(v.violations), v.events),
@@ -364,9 +325,9 @@ func summary(s screen, v verdict) []string {
 		fmt.Sprintf("  time             %s", v.took.Round(time.Second)),
 	}
 	lines = append(lines, kindTable(s, v.kinds)...)
-	lines = append(lines, caseTable(s, v.cases)...)
+	lines = append(lines, v.cases.Lines(s)...)
 	for _, queue := range queueNames() {
-		if len(v.cases) > 0 {
+		if len(v.cases.Cases) > 0 {
 			break // it has other queues
 		}
 		waits := v.waits[queue]
@@ -380,14 +341,14 @@ func summary(s screen, v verdict) []string {
 			lines = append(lines, fmt.Sprintf("  ... and %d more", len(v.violations)-most))
 			break
 		}
-		lines = append(lines, "  "+s.style("31", violation.String()))
+		lines = append(lines, "  "+s.Style("31", violation.String()))
 	}
 	return lines
 }
 
 // kindTable has a line for each kind: how many jobs, how many of them done, and how long they waited for their
 // admission; also for each queue.
-func kindTable(s screen, kinds []kindResult) []string {
+func kindTable(s screen.Screen, kinds []kindResult) []string {
 	if len(kinds) == 0 {
 		return nil
 	}
@@ -395,7 +356,7 @@ func kindTable(s screen, kinds []kindResult) []string {
 	for _, queue := range queueNames() {
 		head += fmt.Sprintf("  %14s", queue)
 	}
-	lines := []string{"", s.style("2", head+"  OPERATOR")}
+	lines := []string{"", s.Style("2", head+"  OPERATOR")}
 	for _, kind := range kinds {
 		line := fmt.Sprintf("  %-17s %5d %5d %8.1fs %6.1fs", kind.Kind, kind.submitted, kind.done,
 			percentile(kind.waits, 50).Seconds(), percentile(kind.waits, 95).Seconds())
@@ -425,21 +386,23 @@ type verdict struct {
 	violations                             []checker.Violation
 	waits                                  map[string][]time.Duration
 	took                                   time.Duration
-	kinds                                  []kindResult // of a mixed workload
-	cases                                  []caseResult // of the scenario of checks
+	kinds                                  []kindResult  // of a mixed workload
+	cases                                  cases.Verdict // of a scenario of cases
+}
+
+// once says whether each job that may run has run to its end exactly once.
+func (v *verdict) once() bool {
+	again := slices.ContainsFunc(v.violations, func(x checker.Violation) bool { return x.Rule == checker.RanTwice })
+	return v.done == v.submitted-v.refused && !again
 }
 
 // err says what did not hold.
 func (v *verdict) err() error {
-	broken := broken(v.cases)
-	if v.done == v.submitted-v.refused && len(v.violations) == 0 && broken == 0 {
-		return nil
+	var err error
+	if !v.once() || len(v.violations) > 0 {
+		err = fmt.Errorf("%d of %d jobs done, %d violations", v.done, v.submitted-v.refused, len(v.violations))
 	}
-	err := fmt.Errorf("%d of %d jobs done, %d violations", v.done, v.submitted-v.refused, len(v.violations))
-	if broken > 0 {
-		return fmt.Errorf("%w, %d of %d cases without what they promise", err, broken, len(v.cases))
-	}
-	return err
+	return errors.Join(err, v.cases.Err())
 }
 
 // percentile of sorted durations, by nearest rank; 0 if there are none.

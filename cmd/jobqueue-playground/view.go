@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
@@ -50,15 +51,7 @@ type view struct {
 	kinds  map[string]string // UID of a job -> its kind
 	owners map[string]string // UID -> UID of the controlling object
 
-	stories *stories // of the scenario of checks; nil in others
-}
-
-// newChecksView is the view of the scenario of checks, in which jobs lose their admission and get another.
-func newChecksView() *view {
-	v := newView(nil)
-	v.stories = newStories()
-	v.checks.Again = func(checker.Unit) bool { return true }
-	return v
+	stories *cases.Stories // of a scenario of cases; nil in others
 }
 
 // newView returns the view of jobs of these kinds; without any, of Jobs.
@@ -105,7 +98,7 @@ func (v *view) take(change observer.Change) error {
 	}
 	v.events++
 	v.checks.Apply(e)
-	v.stories.take(time.Now(), e, change.Object)
+	v.stories.Take(time.Now(), e, change.Object)
 	if unit, ok := e.Object.(checker.Unit); ok {
 		v.noteAdmission(unit)
 	}
@@ -143,14 +136,14 @@ func (v *view) topmost(uid string) string {
 
 // submitted takes note of a job that the API server has accepted. The order in which this and the sight of the
 // job's unit come does not matter.
-func (v *view) submitted(job *unstructured.Unstructured, of *lifeCase, at time.Time) {
+func (v *view) submitted(job *unstructured.Unstructured, of *cases.Case, at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	uid := string(job.GetUID())
 	v.sent[uid], v.names[uid], v.kinds[uid] = at, job.GetNamespace()+"/"+job.GetName(), job.GetKind()
 	v.noteAdmission(v.checks.UnitFor(uid))
 	if of != nil {
-		v.stories.submitted(uid, v.names[uid], of)
+		v.stories.Submitted(uid, v.names[uid], of, at)
 	}
 }
 
@@ -167,7 +160,7 @@ func (v *view) ended() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.stories != nil {
-		return v.stories.ended()
+		return v.stories.Ended()
 	}
 	n := 0
 	for uid := range v.sent {
@@ -184,27 +177,34 @@ func (v *view) verdict() (done, peak, events int, violations []checker.Violation
 	defer v.mu.Unlock()
 	names := maps.Clone(v.names)
 	if v.stories != nil {
-		names = v.stories.running(names)
+		names = v.stories.Running(names)
 	}
 	done, violations = v.checks.Finish(names)
 	return done, v.checks.PeakPods(), v.events, violations
 }
 
-// nodeIsMissed says whether it is time for the node that jobs of the scenario of checks wait for.
-func (v *view) nodeIsMissed() bool {
+// nowDue says once that it is time for what a scenario does once.
+func (v *view) nowDue() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.stories != nil && v.stories.nodeIsMissed()
+	return v.stories != nil && v.stories.NowDue()
 }
 
-// caseResults are those of the scenario of checks, at the end.
-func (v *view) caseResults() []caseResult {
+// turn says whether it is time to submit a job of a case.
+func (v *view) turn(of *cases.Case) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.stories == nil {
-		return nil
+	return of == nil || v.stories.Turn(of)
+}
+
+// caseVerdict is that of a scenario of cases, at the end; once says that each job ran to its end once.
+func (v *view) caseVerdict(once bool) (c cases.Verdict) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.stories != nil {
+		c = v.stories.Verdict(once)
 	}
-	return v.stories.results()
+	return c
 }
 
 // violations are those so far.

@@ -14,19 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package cases
 
 import (
 	"context"
 	_ "embed"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,26 +65,17 @@ const (
 	checksPods     = 2
 )
 
-// lifeCase is a kind of job of the scenario.
-type lifeCase struct {
-	name, queue string
-	jobs        int
-	// needs is the check that its jobs have to pass; "" is none.
-	needs string
-	// late: no node fits until later.
-	late bool
-	// refused: its jobs are not to run.
-	refused bool
-	// small: its jobs go into the quota that is too small for them, and say with how few pods they can do.
-	small bool
-	// promise in words, and what is missing to it when a job has come to its end; "" is nothing.
-	promise string
-	missing func(*story) string
+func checks() *Scenario {
+	return &Scenario{
+		Name: "checks", About: "admission checks and time-outs, a case of a few jobs each",
+		Objects: checksScenario, Quotas: []string{checksQuota}, Interval: checksInterval, cases: checksCases(),
+		Start: startChecks, Due: (*Stories).nodeIsMissed, Do: bringNode,
+	}
 }
 
-// lifeCases are all of the scenario, in the order of the table.
-func lifeCases() []lifeCase {
-	return []lifeCase{
+// checksCases are all of the scenario, in the order of the table.
+func checksCases() []Case {
+	cases := []Case{
 		{
 			name: "no check", queue: "checked", jobs: 4,
 			promise: "a job that no check is asked about does not wait for one",
@@ -115,7 +103,7 @@ func lifeCases() []lifeCase {
 			},
 		},
 		{
-			name: "rejected", queue: "checked", jobs: 2, needs: "licence", refused: true,
+			name: "rejected", queue: "checked", jobs: 2, needs: "licence", Refused: true,
 			promise: "it never runs, its quota is free, and it says why",
 			missing: func(s *story) string { return s.endedBy("CheckRejected") },
 		},
@@ -141,6 +129,13 @@ func lifeCases() []lifeCase {
 			},
 		},
 	}
+	for i := range cases {
+		c := &cases[i]
+		if c.namespace, c.quota, c.pods, c.run = checksNamespace, checksQuota, checksPods, checksRun; c.small {
+			c.quota, c.pods = smallQuota, largePods
+		}
+	}
+	return cases
 }
 
 // answerOf a check about a unit, which follows from the two and the time.
@@ -203,51 +198,6 @@ func startChecks(ctx context.Context, cp *controlplane.ControlPlane) (<-chan err
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	return ended, nil
-}
-
-// checksWorkload are the jobs of all cases in turn.
-func checksWorkload() (all []submission, err error) {
-	cases := lifeCases()
-	most := 0
-	for _, of := range cases {
-		most = max(most, of.jobs)
-	}
-	for i := range most {
-		for c := range cases {
-			if i >= cases[c].jobs {
-				continue
-			}
-			next, err := submissionOf(cases[c].job(i))
-			if err != nil {
-				return nil, err
-			}
-			next.of = &cases[c]
-			all = append(all, next)
-		}
-	}
-	return all, nil
-}
-
-func (c *lifeCase) job(i int) *batchv1.Job {
-	name := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), i)
-	quota, pods := checksQuota, int32(checksPods)
-	if c.small {
-		quota, pods = smallQuota, largePods
-	}
-	j := plainJob(checksNamespace, quota, name, pods, 1000, checksRun)
-	suspended := true
-	j.Spec.Suspend = &suspended
-	j.Annotations = map[string]string{v1alpha1.QueueNameKey: c.queue}
-	if c.needs != "" {
-		j.Labels[needsLabel] = c.needs
-	}
-	if c.small {
-		j.Annotations[v1alpha1.AnnotationMinParallelism] = strconv.Itoa(largeLeast)
-	}
-	if c.late {
-		j.Spec.Template.Spec.NodeSelector = map[string]string{lateLabel: "true"}
-	}
-	return j
 }
 
 // bringNode has a node that the jobs of the last case wait for.

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package cases
 
 import (
 	"strconv"
@@ -31,15 +31,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
 var storyStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func caseNamed(t *testing.T, name string) *lifeCase {
+func caseNamed(t *testing.T, name string) *Case {
 	t.Helper()
-	cases := lifeCases()
+	cases := append(checksCases(), reclaimCases()...)
 	for i := range cases {
 		if cases[i].name == name {
 			return &cases[i]
@@ -51,7 +52,7 @@ func caseNamed(t *testing.T, name string) *lifeCase {
 
 // The jobs, the queues and the checks of the scenario name each other.
 func TestChecksScenarioIsWhole(t *testing.T) {
-	queues, checks := map[string]*v1alpha1.Queue{}, map[string]bool{}
+	queues, known := map[string]*v1alpha1.Queue{}, map[string]bool{}
 	for _, text := range strings.Split(string(checksScenario), "\n---\n") {
 		object := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
@@ -64,28 +65,28 @@ func TestChecksScenarioIsWhole(t *testing.T) {
 			controller, _, err := unstructured.NestedString(object.Object, "spec", "controllerName")
 			require.NoError(t, err)
 			require.Equal(t, checksController, controller)
-			checks[object.GetName()] = true
+			known[object.GetName()] = true
 		}
 	}
-	all, err := checksWorkload()
+	all, err := checks().Jobs()
 	require.NoError(t, err)
 	names, byCase := map[string]bool{}, map[string]int{}
 	for _, s := range all {
-		names[s.object.GetName()] = true
-		byCase[s.of.name]++
-		queue := queues[s.object.GetAnnotations()[v1alpha1.QueueNameKey]]
-		require.NotNil(t, queue, s.of.name)
+		names[s.Object.GetName()] = true
+		byCase[s.Of.name]++
+		queue := queues[s.Object.GetAnnotations()[v1alpha1.QueueNameKey]]
+		require.NotNil(t, queue, s.Of.name)
 		asked := 0
 		for _, c := range queue.Spec.AdmissionChecks {
-			require.True(t, checks[c.Name], c.Name)
-			if c.LabelSelector.MatchLabels[needsLabel] == s.object.GetLabels()[needsLabel] {
+			require.True(t, known[c.Name], c.Name)
+			if c.LabelSelector.MatchLabels[needsLabel] == s.Object.GetLabels()[needsLabel] {
 				asked++
 			}
 		}
-		require.Equal(t, s.of.needs != "", asked == 1, s.of.name)
+		require.Equal(t, s.Of.needs != "", asked == 1, s.Of.name)
 	}
 	require.Len(t, names, len(all))
-	for _, of := range lifeCases() {
+	for _, of := range checksCases() {
 		require.Equal(t, of.jobs, byCase[of.name])
 	}
 }
@@ -131,20 +132,16 @@ func TestAnswers(t *testing.T) {
 
 // told tells the story of one job of a case, a second for each step.
 type told struct {
-	t    *testing.T
-	view *view
-	unit *v1alpha1.QueueUnit
-	now  time.Time
+	t       *testing.T
+	stories *Stories
+	unit    *v1alpha1.QueueUnit
+	now     time.Time
 }
 
-func tell(t *testing.T, of *lifeCase) *told {
+func tell(t *testing.T, of *Case) *told {
 	t.Helper()
-	s := &told{t: t, view: newChecksView(), now: storyStart, unit: &v1alpha1.QueueUnit{}}
-	job := &unstructured.Unstructured{Object: map[string]any{}}
-	job.SetNamespace("checks")
-	job.SetName("j")
-	job.SetUID("job")
-	s.view.submitted(job, of, storyStart)
+	s := &told{t: t, stories: checks().Stories(), now: storyStart, unit: &v1alpha1.QueueUnit{}}
+	s.stories.Submitted("job", "checks/j", of, storyStart)
 	s.unit.UID, s.unit.Namespace, s.unit.Name = "unit", "checks", "j"
 	s.unit.Spec.ConsumerRef = &corev1.ObjectReference{UID: "job"}
 	return s
@@ -156,7 +153,7 @@ func (s *told) take(object any) *told {
 	change := observer.Change{Object: object}
 	e, _, err := change.Event()
 	require.NoError(s.t, err)
-	s.view.stories.take(s.now, e, object)
+	s.stories.Take(s.now, e, object)
 	return s
 }
 
@@ -212,7 +209,7 @@ func (s *told) complete() *told {
 }
 
 func (s *told) missing() string {
-	story := s.view.stories.of("job")
+	story := s.stories.of("job")
 	return story.of.missing(story)
 }
 
@@ -294,58 +291,24 @@ func TestPromiseOfTheJobThatIsTooLarge(t *testing.T) {
 
 func TestStoriesInTheTables(t *testing.T) {
 	s := tell(t, caseNamed(t, "no node fits"))
-	require.False(t, s.view.nodeIsMissed())
+	require.False(t, s.stories.NowDue())
 	s.phase(v1alpha1.PhaseDequeued, "").phase(v1alpha1.PhaseTimeoutBackoff, "Unschedulable")
-	require.False(t, s.view.nodeIsMissed(), "the other job of the case has not lost its quota yet")
-	all := s.view.stories.cases
-	s.view.stories.cases = nil // as if it had no other
-	require.True(t, s.view.nodeIsMissed())
-	s.view.stories.cases = all
-	require.Zero(t, s.view.ended())
-	b := s.view.board(storyStart, nil)
-	text := strings.Join(b.lines(screen{}), "\n")
+	require.False(t, s.stories.NowDue(), "the other job of the case has not lost its quota yet")
+	all := s.stories.cases
+	s.stories.cases = nil // as if it had no other
+	require.True(t, s.stories.NowDue())
+	require.False(t, s.stories.NowDue(), "once")
+	s.stories.cases = all
+	require.Zero(t, s.stories.Ended())
+	text := strings.Join(Lines(screen.Screen{}, s.stories.Counts()), "\n")
 	require.Regexp(t, `no node fits +0 +0 +0 +1 +0  j: so it was`, text)
-	require.NotContains(t, text, "team-research")
 
 	s.phase(v1alpha1.PhaseDequeued, "").complete()
-	require.Equal(t, 1, s.view.ended())
-	v := verdict{submitted: 3, refused: 2, done: 1, cases: s.view.caseResults()}
-	require.EqualError(t, v.err(), "1 of 1 jobs done, 0 violations, 7 of 7 cases without what they promise")
-	text = strings.Join(summary(screen{}, v), "\n")
+	require.Equal(t, 1, s.stories.Ended())
+	v := s.stories.Verdict(true)
+	require.EqualError(t, v.Err(), "7 of 7 cases without what they promise")
+	text = strings.Join(v.Lines(screen.Screen{}), "\n")
 	require.Contains(t, text, "Unschedulable 1 times, back-off of up to 1.0s, 1 of 1 ran to their end")
-	require.Contains(t, text, "1 of 1, lost 0; 2 more were to be rejected")
 	require.Contains(t, text, "BROKEN: it never runs")
 	require.Contains(t, text, "0 jobs of 2 were submitted")
-	require.NotContains(t, text, "team-research")
-	v.cases = nil
-	require.NoError(t, v.err())
-}
-
-func TestScenarioFlags(t *testing.T) {
-	changed := func(flags ...string) func(string) bool {
-		return func(name string) bool { return strings.Contains(strings.Join(flags, " "), name) }
-	}
-	for _, tc := range []struct {
-		flags   demoFlags
-		changed []string
-		jobs    int
-		want    string
-	}{
-		{demoFlags{scenario: "queues", jobs: 300}, nil, 300, ""},
-		{demoFlags{scenario: "queues", kinds: true, jobs: 300}, []string{"kinds"}, mixedJobs, ""},
-		{demoFlags{scenario: "kinds", jobs: 20}, []string{"scenario", "jobs"}, 20, ""},
-		{demoFlags{scenario: "checks", jobs: 300}, []string{"scenario"}, 300, ""},
-		{demoFlags{scenario: "checks", jobs: 5}, []string{"scenario", "jobs"}, 0, "always the same"},
-		{demoFlags{scenario: "checks", kinds: true, jobs: 5}, []string{"scenario", "kinds"}, 0, "--kinds is"},
-		{demoFlags{scenario: "chekcs", jobs: 5}, []string{"scenario"}, 0, "queues, kinds and checks"},
-		{demoFlags{scenario: "queues"}, []string{"jobs"}, 0, "at least 1"},
-	} {
-		err := tc.flags.complete(changed(tc.changed...))
-		if tc.want != "" {
-			require.ErrorContains(t, err, tc.want)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, tc.jobs, tc.flags.jobs)
-	}
 }

@@ -14,10 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package cases
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,14 +30,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
 // story is what became of a job, as its objects in the store tell it.
 type story struct {
-	of   *lifeCase
+	of   *Case
 	name string
+	sent time.Time // when it was submitted
 
 	phase v1alpha1.QueueUnitPhase
 	since time.Time // when the phase was first seen
@@ -47,9 +50,9 @@ type story struct {
 	lost     []string
 	inactive string
 	attempts int64
-	// bound pods; early are those that were bound while it held no quota or waited for a check, unpaid those without what
-	// a check wrote.
-	bound            map[string]bool
+	// bound is when each pod was first seen on a node. early are those that were bound while it held no quota or waited
+	// for a check, unpaid those without what a check wrote.
+	bound            map[string]time.Time
 	early, unpaid    int
 	complete, failed bool
 	// granted is with how many pods it was admitted last; alive are those on nodes now, peak the most at once.
@@ -57,6 +60,14 @@ type story struct {
 	alive       map[string]bool
 	peak        int
 	deactivated bool
+}
+
+// wait is from the submission to the moment when as many pods were seen on nodes as the case has; 0 if they never were.
+func (s *story) wait() time.Duration {
+	if len(s.bound) < int(s.of.pods) {
+		return 0
+	}
+	return slices.SortedFunc(maps.Values(s.bound), time.Time.Compare)[s.of.pods-1].Sub(s.sent)
 }
 
 func (s *story) ended() bool { return s.complete || s.failed || s.deactivated }
@@ -95,30 +106,52 @@ func listed(reasons []string) string { return cmp.Or(strings.Join(reasons, ", ")
 
 func holdsQuota(phase v1alpha1.QueueUnitPhase) bool { return unit.Phase(phase).Holds() }
 
-// stories are those of all jobs of the scenario, by UID of the job.
-type stories struct {
-	cases []lifeCase
-	jobs  map[string]*story
+// Stories are those of all jobs of the scenario, by UID of the job.
+type Stories struct {
+	*Scenario
+	jobs map[string]*story
+	done bool // what is done once
 }
 
-func newStories() *stories { return &stories{cases: lifeCases(), jobs: map[string]*story{}} }
+// Stories of a scenario in which nothing has happened.
+func (s *Scenario) Stories() *Stories { return &Stories{Scenario: s, jobs: map[string]*story{}} }
 
 // of is the story of a job, which may begin with its unit or with the job.
-func (t *stories) of(job string) *story {
+func (t *Stories) of(job string) *story {
 	if t.jobs[job] == nil {
-		t.jobs[job] = &story{bound: map[string]bool{}, alive: map[string]bool{}}
+		t.jobs[job] = &story{bound: map[string]time.Time{}, alive: map[string]bool{}}
 	}
 	return t.jobs[job]
 }
 
-// submitted says of which case a job is.
-func (t *stories) submitted(job, name string, of *lifeCase) {
+// Submitted says of which case a job is.
+func (t *Stories) Submitted(job, name string, of *Case, at time.Time) {
 	s := t.of(job)
-	s.of, s.name = of, name
+	s.of, s.name, s.sent = of, name, at
+}
+
+// Turn says whether it is time to submit a job of a case.
+func (t *Stories) Turn(of *Case) bool {
+	for _, s := range t.jobs {
+		if of.last && s.of != nil && !s.of.last && len(s.alive) < int(s.of.pods) {
+			return false
+		}
+	}
+	return true
+}
+
+// MayLose says whether a job may lose its quota and get it again.
+func (t *Stories) MayLose(job string) bool { of := t.of(job).of; return of == nil || !of.steady }
+
+// NowDue says once that it is time for what is done once.
+func (t *Stories) NowDue() bool {
+	due := !t.done && t.Due != nil && t.Due(t)
+	t.done = t.done || due
+	return due
 }
 
 // unit takes the next state of a unit.
-func (t *stories) unit(now time.Time, u *v1alpha1.QueueUnit) {
+func (t *Stories) unit(now time.Time, u *v1alpha1.QueueUnit) {
 	if u.Spec.ConsumerRef == nil {
 		return
 	}
@@ -185,7 +218,7 @@ func whyThere(u *v1alpha1.QueueUnit) string {
 }
 
 // pod takes the next state of a pod that belongs to a job.
-func (t *stories) pod(pod checker.Pod, labels map[string]string) {
+func (t *Stories) pod(now time.Time, pod checker.Pod, labels map[string]string) {
 	if pod.Job == "" || !pod.Bound {
 		return
 	}
@@ -194,10 +227,10 @@ func (t *stories) pod(pod checker.Pod, labels map[string]string) {
 		delete(s.alive, pod.UID)
 	}
 	s.peak = max(s.peak, len(s.alive))
-	if s.bound[pod.UID] {
+	if !s.bound[pod.UID].IsZero() {
 		return
 	}
-	s.bound[pod.UID] = true
+	s.bound[pod.UID] = now
 	if !holdsQuota(s.phase) || s.phase == v1alpha1.PhaseReserved {
 		s.early++
 	}
@@ -206,13 +239,13 @@ func (t *stories) pod(pod checker.Pod, labels map[string]string) {
 	}
 }
 
-func (t *stories) job(job checker.Job) {
+func (t *Stories) job(job checker.Job) {
 	s := t.of(job.UID)
 	s.complete, s.failed = job.Complete, job.Failed
 }
 
-// take takes the next change of the store, as the checks have it and as it is.
-func (t *stories) take(now time.Time, e checker.Event, object any) {
+// Take takes the next change of the store, as the checks have it and as it is.
+func (t *Stories) Take(now time.Time, e checker.Event, object any) {
 	if t == nil || e.Deleted {
 		return
 	}
@@ -221,7 +254,7 @@ func (t *stories) take(now time.Time, e checker.Event, object any) {
 		t.unit(now, o)
 	case *corev1.Pod:
 		if pod, ok := e.Object.(checker.Pod); ok {
-			t.pod(pod, o.Labels)
+			t.pod(now, pod, o.Labels)
 		}
 	default:
 		if job, ok := e.Object.(checker.Job); ok {
@@ -230,11 +263,11 @@ func (t *stories) take(now time.Time, e checker.Event, object any) {
 	}
 }
 
-// each are the stories of a case by name.
-func (t *stories) each(of *lifeCase) []*story {
+// each are the stories of a case by name; without one, all of them.
+func (t *Stories) each(of *Case) []*story {
 	var all []*story
 	for _, s := range t.jobs {
-		if s.of != nil && s.of.name == of.name {
+		if s.of != nil && (of == nil || s.of.name == of.name) {
 			all = append(all, s)
 		}
 	}
@@ -242,8 +275,8 @@ func (t *stories) each(of *lifeCase) []*story {
 	return all
 }
 
-// ended is how many submitted jobs have come to their end.
-func (t *stories) ended() (n int) {
+// Ended is how many submitted jobs have come to their end.
+func (t *Stories) Ended() (n int) {
 	for _, s := range t.jobs {
 		if s.of != nil && s.ended() {
 			n++
@@ -253,7 +286,7 @@ func (t *stories) ended() (n int) {
 }
 
 // nodeIsMissed says whether all jobs that no node fits have lost their quota for that.
-func (t *stories) nodeIsMissed() bool {
+func (t *Stories) nodeIsMissed() bool {
 	missed, want := 0, 0
 	for i := range t.cases {
 		if t.cases[i].late {
@@ -268,24 +301,24 @@ func (t *stories) nodeIsMissed() bool {
 	return missed > 0 && missed >= want
 }
 
-// running are those of the jobs, by UID, that have to run to their end.
-func (t *stories) running(names map[string]string) map[string]string {
+// Running are those of the jobs, by UID, that have to run to their end.
+func (t *Stories) Running(names map[string]string) map[string]string {
 	out := maps.Clone(names)
-	maps.DeleteFunc(out, func(uid, _ string) bool { of := t.of(uid).of; return of != nil && of.refused })
+	maps.DeleteFunc(out, func(uid, _ string) bool { of := t.of(uid).of; return of != nil && of.Refused })
 	return out
 }
 
-// caseCount is where the jobs of a case are at one moment.
-type caseCount struct {
+// Count is where the jobs of a case are at one moment.
+type Count struct {
 	name                                       string
 	waiting, reserved, released, backoff, over int
 	example, exampleMessage                    string
 }
 
-// counts are those of all cases.
-func (t *stories) counts() (counts []caseCount) {
+// Counts are those of all cases.
+func (t *Stories) Counts() (counts []Count) {
 	for i := range t.cases {
-		c := caseCount{name: t.cases[i].name}
+		c := Count{name: t.cases[i].name}
 		for _, s := range t.each(&t.cases[i]) {
 			switch {
 			case s.ended():
@@ -302,7 +335,8 @@ func (t *stories) counts() (counts []caseCount) {
 				c.waiting++
 			}
 			if c.example == "" && s.now != "" {
-				c.example, c.exampleMessage = name(s.name), s.now
+				_, c.example, _ = strings.Cut(s.name, "/")
+				c.exampleMessage = s.now
 			}
 		}
 		counts = append(counts, c)
@@ -310,15 +344,15 @@ func (t *stories) counts() (counts []caseCount) {
 	return counts
 }
 
-// caseLines are the rows of the table while the scenario runs.
-func caseLines(s screen, counts []caseCount) []string {
+// Lines are the rows of the table while the scenario runs.
+func Lines(s screen.Screen, counts []Count) []string {
 	if len(counts) == 0 {
 		return nil
 	}
-	lines := []string{s.style("2", fmt.Sprintf("%-18s %7s %8s %8s %8s %5s  %s", "CASE", "WAITING", "RESERVED", "RELEASED",
+	lines := []string{s.Style("2", fmt.Sprintf("%-18s %7s %8s %8s %8s %5s  %s", "CASE", "WAITING", "RESERVED", "RELEASED",
 		"BACK-OFF", "OVER", "ONE THAT WAITS"))}
 	for _, c := range counts {
-		line := fmt.Sprintf("%s %7d %8d %8d %8d %5d", s.bold(fmt.Sprintf("%-18s", c.name)), c.waiting, c.reserved,
+		line := fmt.Sprintf("%s %7d %8d %8d %8d %5d", s.Bold(fmt.Sprintf("%-18s", c.name)), c.waiting, c.reserved,
 			c.released, c.backoff, c.over)
 		if c.example != "" {
 			line += "  " + c.example + ": " + c.exampleMessage
@@ -328,18 +362,25 @@ func caseLines(s screen, counts []caseCount) []string {
 	return lines
 }
 
-// caseResult is what became of a case, and what is missing to its promise.
-type caseResult struct {
-	*lifeCase
+// Result is what became of a case, and what is missing to its promise.
+type Result struct {
+	*Case
 	what   string
 	broken []string
 }
 
-// results are those of all cases, at the end.
-func (t *stories) results() (results []caseResult) {
+// Verdict is what became of a scenario.
+type Verdict struct {
+	Cases []Result
+	// lines are about all cases together, broken the promises of that.
+	lines, broken []string
+}
+
+// Verdict at the end; once says that each job ran to its end once.
+func (t *Stories) Verdict(once bool) (v Verdict) {
 	for i := range t.cases {
 		of := &t.cases[i]
-		result := caseResult{lifeCase: of}
+		result := Result{Case: of}
 		all := t.each(of)
 		for _, s := range all {
 			if missing := of.missing(s); missing != "" {
@@ -350,9 +391,12 @@ func (t *stories) results() (results []caseResult) {
 			result.broken = append(result.broken, fmt.Sprintf("%d jobs of %d were submitted", len(all), of.jobs))
 		}
 		result.what = whatHappened(all)
-		results = append(results, result)
+		v.Cases = append(v.Cases, result)
 	}
-	return results
+	if t.sum != nil {
+		v.lines, v.broken = t.sum(t, once)
+	}
+	return v
 }
 
 // whatHappened to the jobs of a case, in words.
@@ -390,33 +434,46 @@ func whatHappened(all []*story) string {
 
 func inSeconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
-// caseTable is the table of the summary.
-func caseTable(s screen, results []caseResult) []string {
-	if len(results) == 0 {
-		return nil
+// Lines are those of the summary.
+func (v *Verdict) Lines(s screen.Screen) (lines []string) {
+	for _, line := range v.lines {
+		lines = append(lines, "  "+line)
 	}
-	lines := []string{"", s.style("2", fmt.Sprintf("  %-18s %4s  %s", "CASE", "JOBS", "WHAT HAPPENED, AND THE PROMISE"))}
-	for _, r := range results {
-		lines = append(lines, fmt.Sprintf("  %s %4d  %s", s.bold(fmt.Sprintf("%-18s", r.name)), r.jobs, r.what))
-		verdict := s.style("32", "kept")
+	for _, why := range v.broken {
+		lines = append(lines, "  "+s.Style("31;1", "BROKEN")+": "+why)
+	}
+	if len(v.Cases) == 0 {
+		return lines
+	}
+	lines = append(lines, "",
+		s.Style("2", fmt.Sprintf("  %-18s %4s  %s", "CASE", "JOBS", "WHAT HAPPENED, AND THE PROMISE")))
+	for _, r := range v.Cases {
+		lines = append(lines, fmt.Sprintf("  %s %4d  %s", s.Bold(fmt.Sprintf("%-18s", r.name)), r.jobs, r.what))
+		verdict := s.Style("32", "kept")
 		if len(r.broken) > 0 {
-			verdict = s.style("31;1", "BROKEN")
+			verdict = s.Style("31;1", "BROKEN")
 		}
 		const indent = 26
 		lines = append(lines, fmt.Sprintf("%*s%s: %s", indent, "", verdict, r.promise))
 		for _, why := range r.broken {
-			lines = append(lines, fmt.Sprintf("%*s%s", indent, "", s.style("31", why)))
+			lines = append(lines, fmt.Sprintf("%*s%s", indent, "", s.Style("31", why)))
 		}
 	}
 	return append(lines, "")
 }
 
-// broken is how many cases did not keep their promise.
-func broken(results []caseResult) (n int) {
-	for _, r := range results {
-		if len(r.broken) > 0 {
-			n++
-		}
+// Err says which promises are broken.
+func (v *Verdict) Err() error {
+	n := 0
+	for _, r := range v.Cases {
+		n += min(1, len(r.broken))
 	}
-	return n
+	var err error
+	if n > 0 {
+		err = fmt.Errorf("%d of %d cases without what they promise", n, len(v.Cases))
+	}
+	for _, why := range v.broken {
+		err = errors.Join(err, errors.New(why))
+	}
+	return err
 }

@@ -27,10 +27,10 @@ limitations under the License.
 // from the common ancestor up do not matter for the right: with them, TestNoPromisedMinIsUnserved finds promised mins
 // that stay unserved.
 //
-// Where its queue has it so, j has a right as well to what units of lower priority hold in its queue and leaf. It gets at
-// most as much of a resource as they give back, unless its levels are within their mins with it. Otherwise others take it
-// back from j, those that were taken take theirs back, and so on without end: TestNoPromisedMinIsUnserved finds that, as
-// it does where units of another leaf may be taken.
+// Where its queue has it so, j has a right as well to what units of lower priority hold in its queue and leaf. It gets
+// at most as much of a resource as they give back, unless its levels are within their mins with it. Otherwise others
+// take it back from j, those that were taken take theirs back, and so on without end: TestNoPromisedMinIsUnserved finds
+// that, as it does where units of another leaf may be taken.
 //
 // A set of units is all or nothing. It cures every limit at which j is short, and no unit of it can stay.
 package reclaim
