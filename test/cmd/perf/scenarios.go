@@ -46,6 +46,7 @@ var scenarios = map[string]func(set *flags) *scenario{
 	"savings":      savingsScenario,
 	"standing":     standingScenario,
 	"interference": interferenceScenario,
+	"reclaim":      reclaimScenario,
 }
 
 // workloadScenario carries a workload out.
@@ -176,4 +177,22 @@ func interferenceScenario(set *flags) *scenario {
 	set.IntVar(&o.Rounds, "rounds", 3, "how often each of the four variants is measured")
 	return &scenario{"interference", &o.Setting,
 		func(ctx context.Context, _ string) (printer, error) { return runner.Interfere(ctx, o) }}
+}
+
+// reclaimScenario measures how soon owners of a min get it back from jobs that borrow it, and what is killed for that.
+func reclaimScenario(set *flags) *scenario {
+	var o runner.ReclaimOptions
+	set.IntVar(&o.Borrowers, "borrowers", 4, "quotas that borrow")
+	set.IntVar(&o.Jobs, "jobs", 200, "jobs of borrowers, which fill the cluster")
+	set.IntVar(&o.Pods, "pods", 2, "pods of each of those, of one core")
+	set.BoolVar(&o.Mixed, "mixed", false, "jobs of borrowers have 1 to 2*pods-1 pods, and not all as many")
+	set.IntVar(&o.Owners, "owners", 4, "quotas that take back: three quarters of the cluster are their min")
+	set.IntVar(&o.OwnerJobs, "owner-jobs", 60, "jobs that they submit, one after the other")
+	set.IntVar(&o.OwnerPods, "owner-pods", 5, "pods of each of those")
+	set.DurationVar(&o.Settle, "settle", 30*time.Second, "how long the cluster is full before the first of those jobs")
+	set.DurationVar(&o.Gap, "gap", 500*time.Millisecond,
+		"from the binding of the last pod to the creation of the next job")
+	set.workers(&o.Setting)
+	return &scenario{"reclaim", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Reclaim(ctx, o) }}
 }

@@ -142,42 +142,50 @@ func namespace(name string) *unstructured.Unstructured {
 	}}
 }
 
+const (
+	quotasPath = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/" + unitNamespace + "/elasticquotas"
+	queuesPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/" + v1alpha1.DefaultQueueNamespace + "/queues"
+)
+
+func quotaBody(name, parent string, isParent bool, least, most string) []byte {
+	labels := map[string]any{"quota.scheduling.koordinator.sh/is-parent": fmt.Sprint(isParent)}
+	if parent != "" {
+		labels["quota.scheduling.koordinator.sh/parent"] = parent
+	}
+	return encode(map[string]any{
+		"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+		"metadata": map[string]any{"name": name, "labels": labels},
+		"spec":     map[string]any{"min": map[string]any{"cpu": least}, "max": map[string]any{"cpu": most}},
+	})
+}
+
+func queueBody(name string, spec map[string]any) []byte {
+	return encode(map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Queue",
+		"metadata": map[string]any{"name": name}, "spec": spec,
+	})
+}
+
 // createQueues creates the quotas of the groups, those of the queues below them, and the queues, which otherwise the
 // controller makes of the quotas.
 func (r *run) createQueues(ctx context.Context) error {
 	w := r.Workload
-	const quotas = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/" + unitNamespace + "/elasticquotas"
-	quota := func(name, parent string, isParent bool, min, max string) []byte {
-		labels := map[string]any{"quota.scheduling.koordinator.sh/is-parent": fmt.Sprint(isParent)}
-		if parent != "" {
-			labels["quota.scheduling.koordinator.sh/parent"] = parent
-		}
-		return encode(map[string]any{
-			"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
-			"metadata": map[string]any{"name": name, "labels": labels},
-			"spec":     map[string]any{"min": map[string]any{"cpu": min}, "max": map[string]any{"cpu": max}},
-		})
-	}
 	sum := w.Quota.Min.DeepCopy()
 	sum.Mul(int64(w.QueuesPerGroup))
 	err := r.client.each(ctx, w.Groups, func(ctx context.Context, i int) error {
-		return r.client.create(ctx, quotas, quota(groupName(i), "", true, sum.String(), w.Quota.GroupMax.String()))
+		return r.client.create(ctx, quotasPath, quotaBody(groupName(i), "", true, sum.String(), w.Quota.GroupMax.String()))
 	})
 	if err != nil {
 		return err
 	}
-	queues := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + v1alpha1.DefaultQueueNamespace + "/queues"
 	err = r.client.each(ctx, w.Queues(), func(ctx context.Context, i int) error {
 		parent := groupName(i / w.QueuesPerGroup)
-		if err := r.client.create(ctx, quotas,
-			quota(queueName(i), parent, false, w.Quota.Min.String(), w.Quota.Max.String())); err != nil {
+		if err := r.client.create(ctx, quotasPath,
+			quotaBody(queueName(i), parent, false, w.Quota.Min.String(), w.Quota.Max.String())); err != nil {
 			return err
 		}
-		return r.client.create(ctx, queues, encode(map[string]any{
-			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Queue",
-			"metadata": map[string]any{"name": queueName(i)},
-			"spec":     map[string]any{"queuePolicy": string(w.QueuePolicy)},
-		}))
+		return r.client.create(ctx, queuesPath,
+			queueBody(queueName(i), map[string]any{"queuePolicy": string(w.QueuePolicy)}))
 	})
 	if err == nil {
 		r.screen.line(fmt.Sprintf("%d groups and %d queues are created", w.Groups, w.Queues()))
