@@ -167,7 +167,7 @@ var rules = []rule{
 	},
 	{
 		name:      "only what links the scheduler or the control plane imports k8s.io/kubernetes",
-		in:        not(below("pkg/quota", "pkg/plugin", "pkg/scheduler", "cmd", "test")),
+		in:        not(below("pkg/placement", "pkg/quota", "pkg/plugin", "pkg/scheduler", "cmd", "test")),
 		forbidden: below("k8s.io/kubernetes"),
 	},
 	{
