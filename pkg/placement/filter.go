@@ -19,7 +19,9 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -102,11 +104,13 @@ type cycle struct {
 	elsewhere *fwk.Status
 	// rejected is the status of all nodes, if PreFilter rejects the pod.
 	rejected *fwk.Status
+	// grown are domains of the spread that have a pod which the state does not know.
+	grown map[domain]bool
 }
 
 // newCycle runs PreFilter. It returns an error if a plugin has one.
 func newCycle(ctx context.Context, f framework.Framework, m *model) (*cycle, error) {
-	c := &cycle{framework: f, model: m, state: framework.NewCycleState()}
+	c := &cycle{framework: f, model: m, state: framework.NewCycleState(), grown: map[domain]bool{}}
 	result, status, by := f.RunPreFilterPlugins(ctx, c.state, m.info.Pod)
 	switch {
 	case status.IsRejected():
@@ -140,10 +144,24 @@ func (c *cycle) filter(ctx context.Context, node fwk.NodeInfo) (*fwk.Status, err
 
 // added returns the cycle of the next pod, after one was added to a node.
 func (c *cycle) added(ctx context.Context, node fwk.NodeInfo) (*cycle, error) {
-	if c.model.volumes {
-		// Whether a plugin skips the pod depends on the pods that use the same volume.
+	switch {
+	case c.model.volumes || len(c.model.spread) > 0 && c.model.terms:
+		// A plugin that has skipped the first pod does not see a volume that the pods share.
 		return newCycle(ctx, c.framework, c.model)
+	case len(c.model.spread) > 0:
+		// PodTopologySpread is not told: it keeps the two emptiest domains only, and after some pods it takes too many
+		// for the least. Without the pod its answers hold for all other domains, because the least does not fall.
+		for _, key := range c.model.spread {
+			c.grown[domain{key, node.Node().Labels[key]}] = true
+		}
+		return c, nil
+	default:
+		status := c.framework.RunPreFilterExtensionAddPod(ctx, c.state, c.model.info.Pod, c.model.info, node)
+		return c, status.AsError()
 	}
-	status := c.framework.RunPreFilterExtensionAddPod(ctx, c.state, c.model.info.Pod, c.model.info, node)
-	return c, status.AsError()
+}
+
+// stale says whether the cycle cannot judge a node, because a domain of the node has grown.
+func (c *cycle) stale(node *v1.Node) bool {
+	return slices.ContainsFunc(c.model.spread, func(key string) bool { return c.grown[domain{key, node.Labels[key]}] })
 }

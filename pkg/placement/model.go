@@ -35,8 +35,10 @@ type model struct {
 	request fwk.Resource
 	// counted: one run of the filters per node and arithmetic place all pods.
 	counted bool
-	// volumes: pods of the set share volumes.
-	volumes bool
+	// volumes: pods of the set share volumes. terms: the pod has required terms towards other pods.
+	volumes, terms bool
+	// spread are the topology keys that the pods must be spread over.
+	spread []string
 	// ports: the pod has host ports, so a node takes one.
 	ports bool
 	// apart are the terms of anti-affinity that keep pods of the set apart.
@@ -73,14 +75,20 @@ func newModel(set PodSet, claims bool) (*model, error) {
 		request: info.CalculateResource().Resource,
 		ports:   len(schedutil.GetHostPorts(pod)) > 0,
 		volumes: slices.ContainsFunc(pod.Spec.Volumes, shared),
+		terms:   len(affinity)+len(anti) > 0,
 	}
 	for _, term := range info.GetRequiredAntiAffinityTerms() {
 		if term.Matches(pod, nil) {
 			m.apart = append(m.apart, term)
 		}
 	}
-	m.counted = !m.volumes && len(pod.Spec.ResourceClaims) == 0 && len(affinity) == 0 &&
-		!slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, hard) && !slices.ContainsFunc(anti, byNamespaceLabels)
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == v1.DoNotSchedule {
+			m.spread = append(m.spread, c.TopologyKey)
+		}
+	}
+	m.counted = !m.volumes && len(m.spread) == 0 && len(pod.Spec.ResourceClaims) == 0 && len(affinity) == 0 &&
+		!slices.ContainsFunc(anti, byNamespaceLabels)
 	return m, nil
 }
 
@@ -109,8 +117,6 @@ func shared(v v1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
 		v.ISCSI != nil || v.RBD != nil
 }
-
-func hard(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule }
 
 func byNamespaceLabels(t v1.PodAffinityTerm) bool { return t.NamespaceSelector != nil }
 

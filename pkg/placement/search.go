@@ -142,29 +142,37 @@ func (s *search) placeEach(ctx context.Context, m *model, left int) (*Shortage, 
 		return nil, err
 	}
 	statuses := make([]*fwk.Status, len(s.view.nodes))
-	for at := 0; left > 0; left-- {
-		if at, err = s.next(ctx, c, at, statuses); err != nil {
+	for at := 0; ; {
+		found, err := s.next(ctx, c, at, statuses)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if at < 0 {
+		case found < 0 && len(c.grown) == 0:
 			return newShortage(m, m.Count-left, statuses, c.rejected != nil), nil
+		case found < 0:
+			c, err = newCycle(ctx, s.framework, m)
+		default:
+			at = found
+			s.add(m, at, 1)
+			if left--; left == 0 {
+				return nil, nil
+			}
+			c, err = c.added(ctx, s.view.nodes[at])
 		}
-		s.add(m, at, 1)
-		if left == 1 {
-			break
-		}
-		if c, err = c.added(ctx, s.view.nodes[at]); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
-	return nil, nil
 }
 
 // next returns the first node from an index on, and then from the beginning, that takes a pod. If there is none, it
-// returns -1, and statuses has the reason of each node.
+// returns -1, and statuses has the reason of each node that the cycle can judge.
 func (s *search) next(ctx context.Context, c *cycle, from int, statuses []*fwk.Status) (int, error) {
 	for k := range statuses {
 		i := (from + k) % len(statuses)
+		if c.stale(s.view.nodes[i].Node()) {
+			continue
+		}
 		var err error
 		if statuses[i], err = c.filter(ctx, s.view.nodes[i]); err != nil {
 			return -1, err
