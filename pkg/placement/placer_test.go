@@ -141,6 +141,23 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// A zone without room keeps the least at none, so each of the others takes one pod. PodTopologySpread keeps two zones of
+// a map, so the question is repeated.
+func TestSpreadOverAZoneThatIsFull(t *testing.T) {
+	w := newWorld(t)
+	all := nodes(6, "cpu", "10")
+	for _, n := range all {
+		labelled(n, "zone", n.Name)
+	}
+	all[0].Status.Allocatable = list("cpu", "0", "pods", "10")
+	w.add(all, nil)
+	for range 20 {
+		a := w.place(set(spread(pod("w", "cpu", "1"), "zone"), 7))
+		require.False(t, a.Fits)
+		require.Equal(t, 5, a.Shortage.Placed)
+	}
+}
+
 func TestVolumes(t *testing.T) {
 	volume := func(name string, mode v1.PersistentVolumeAccessMode, zone string) []runtime.Object {
 		return []runtime.Object{
