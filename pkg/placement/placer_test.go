@@ -141,8 +141,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A zone without room keeps the least at none, so each of the others takes one pod. PodTopologySpread keeps two zones of
-// a map, so the question is repeated.
+// A zone without room keeps the least at none, so each of the others takes one pod. PodTopologySpread keeps two zones
+// of a map, so the question is repeated.
 func TestSpreadOverAZoneThatIsFull(t *testing.T) {
 	w := newWorld(t)
 	all := nodes(6, "cpu", "10")
