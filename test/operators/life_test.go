@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
@@ -88,9 +90,18 @@ func (c *cluster) create(
 	for _, edit := range edits {
 		edit(job)
 	}
-	_, err = l.client.Create(ctx, job, metav1.CreateOptions{})
+	err = retry.OnError(wait.Backoff{Duration: pace, Steps: int(soon / pace), Factor: 1}, runtimeUnseen, func() error {
+		_, err := l.client.Create(ctx, job, metav1.CreateOptions{})
+		return err
+	})
 	require.NoError(t, err)
 	return l
+}
+
+// runtimeUnseen: the Trainer's webhook looks in its informer cache for the runtime of a TrainJob. The cache may not yet
+// have a runtime that was created a moment before.
+func runtimeUnseen(err error) bool {
+	return strings.Contains(err.Error(), "specified trainingRuntime must be created before the TrainJob is created")
 }
 
 func (l *life) eventually(what string, condition wait.ConditionWithContextFunc) {
