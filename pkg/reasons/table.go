@@ -83,6 +83,10 @@ var rows = []Row{
 	{Reason: unit.ReasonExceedsMin,
 		Meaning: "The unit is non-preemptible and asks for more than min of a level. It never fits.",
 		Advice:  "Waiting does not help. Make the job smaller or preemptible, or ask for a larger min."},
+	{Reason: unit.ReasonHeldByOthers,
+		Meaning: "The unit may take what others hold, and none of their jobs can be suspended now. " +
+			"`kubectl jobqueue why` has the amounts, and from when one can be.",
+		Advice: "Wait. Jobs that cannot be suspended, or pods that no unit accounts for, keep what they use until they end."},
 	{Reason: unitcondition.ReasonHeldByOwner,
 		Meaning: "The job has the annotation `koord-queue/hold`.",
 		Advice:  "Remove the annotation koord-queue/hold from the job."},

@@ -56,6 +56,9 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 		return unit.Finding{Reason: reason}, "not examined yet"
 	}
 	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
+	if hindered := u.group.Notes.obstacle.Finding(); hindered.Reason != "" {
+		found = hindered
+	}
 	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
 		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle)
 }

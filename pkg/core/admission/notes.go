@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
@@ -54,6 +55,14 @@ type notes struct {
 	subject subject
 	saying  *unit.Saying
 	topic   telling.Topic[*record]
+}
+
+// finding is what keeps the head from going: what the last pass found or, of one that may take, what hinders it.
+func (n *notes) finding(tree *capacity.Tree) unit.Finding {
+	if found := n.obstacle.Finding(); found.Reason != "" {
+		return found
+	}
+	return n.cause.Finding(tree)
 }
 
 // isParked says that no unit of the group is eligible.

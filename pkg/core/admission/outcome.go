@@ -23,6 +23,21 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
+// Outcome of a status write.
+type Outcome int
+
+const (
+	// OutcomeConfirmed: the object holds what was written.
+	OutcomeConfirmed Outcome = iota
+	// OutcomeRefuted: it was not and will never be applied (conflict and read back, gone).
+	OutcomeRefuted
+	// OutcomeRefused: the API server refuses it for good (invalid, forbidden); parked for RefusedBackoff.
+	OutcomeRefused
+	// OutcomeUnknown: it may have been or may yet be applied; the reservation stays and a further
+	// outcome follows. Unknown outcomes are a state, not an error.
+	OutcomeUnknown
+)
+
 // settling is the end of a write in flight: what came of it, and the object as it was seen in the meantime.
 type settling struct {
 	now        time.Time

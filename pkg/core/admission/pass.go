@@ -160,6 +160,12 @@ func (p *pass) noteCauses(now time.Time) {
 			continue
 		}
 		n.cause = c
-		setSubject(p.lines.telling, now, g, subject{c.Finding(p.lines.tree), c.said, c.Together})
+		p.tell(now, g)
 	}
+}
+
+// tell has the units of a group be told what keeps them, in its time.
+func (p *pass) tell(now time.Time, g *group) {
+	n := &g.Notes
+	setSubject(p.lines.telling, now, g, subject{n.finding(p.lines.tree), n.cause.said, n.cause.Together})
 }

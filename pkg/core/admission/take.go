@@ -21,9 +21,11 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // A search looks at all units that hold quota. searchPause is for how long none is made again for a group for which one
@@ -54,11 +56,11 @@ func (t *taking) take(now time.Time, plan *Plan) bool {
 		switch {
 		case u.stage != stageWaiting:
 		case !t.mayTake(now, u):
-			if n.obstacle = (reclaim.Obstacle{}); t.launch(now, u, "", plan) {
+			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
 				return true
 			}
 		case all[i].Cause().Stopped != "":
-			n.obstacle = reclaim.Obstacle{}
+			t.hinder(now, u.group, reclaim.Obstacle{})
 		case now.Before(n.searched.Add(searchPause)):
 			t.again(n.searched.Add(searchPause))
 		default:
@@ -70,6 +72,7 @@ func (t *taking) take(now time.Time, plan *Plan) bool {
 		return false
 	}
 	among, leaving := t.holders(now)
+	reclaim.Sort(among)
 	for _, u := range heads[:min(len(heads), mostSearches)] {
 		if t.search(now, u, among, leaving, plan) {
 			return true
@@ -91,21 +94,33 @@ func (t *taking) again(at time.Time) {
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *Plan) bool {
 	n := &u.group.Notes
 	set, obstacle := reclaim.New(t.tree, takerOf(u), leaving, t.promised(u)).Find(among)
-	n.searched, n.obstacle = now, obstacle
+	n.searched = now
+	t.hinder(now, u.group, obstacle)
 	var holds []string
 	for i := range leaving {
-		if o := leaving[i].Of; o != nil && t.roster.takers.Takes(u.spec.Key, o.spec.Hold()) {
+		for _, o := range leaving[i].Of {
+			if t.roster.takers.Takes(u.spec.Key, o.spec.Hold()) {
+				holds = append(holds, o.spec.Hold())
+			}
+		}
+	}
+	found := len(set) > 0
+	for _, h := range set {
+		for _, o := range h.Of {
 			holds = append(holds, o.spec.Hold())
 		}
 	}
-	if len(set) == 0 || len(holds)+len(set) > reclaim.MostHolds {
+	if !found || len(holds) > reclaim.MostHolds {
 		t.again(obstacle.Until)
-		return len(holds) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
-	}
-	for _, h := range set {
-		holds = append(holds, h.Of.spec.Hold())
+		return !found && len(holds) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
 	}
 	return t.launch(now, u, reclaim.Join(holds), plan)
+}
+
+// hinder has known what keeps the head of a group from taking, and tells its units.
+func (t *taking) hinder(now time.Time, g *group, by reclaim.Obstacle) {
+	g.Notes.obstacle = by
+	t.pass.tell(now, g)
 }
 
 // launch puts in flight what a unit takes, if that is anything new. It stays in line.
@@ -137,27 +152,43 @@ func takerOf(u *record) reclaim.Taker {
 // holders are the units among which a search finds those to take from, and those that give back what they hold without
 // that: their loss is in flight, or only pods on nodes are left of them.
 func (t *taking) holders(now time.Time) (among, leaving []holder) {
+	gangs := map[string]int{} // where those of a gang group are
 	for _, use := range t.roster.holdings.Uses() {
 		u := t.roster.units[use.Key]
-		h := holder{Of: u, Route: t.tree.Route(use.Quota), Held: t.tree.Need(use.Amount, 1)}
+		h := t.holder(u, use.Quota, use.Amount, 1)
 		switch {
-		case h.Route.Broken != "":
-		case u == nil || !use.Holds || u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != (life.Taker{}):
+		case h.Parts[0].Route.Broken != "":
+		case u == nil || !use.Holds || u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != "":
 			leaving = append(leaving, h)
 		default:
 			policy := &t.roster.lines.queue(u.spec.Queue).spec.Preemption
 			h.Judge(now, &u.spec, policy, u.nonPreemptible(), u.stage != stageAdmitted)
+			name := gang.GroupOf(&u.spec)
+			if at, known := gangs[name]; known && name != "" {
+				among[at].Join(&h)
+				continue
+			}
+			gangs[name] = len(among)
 			among = append(among, h)
 		}
 	}
 	return among, leaving
 }
 
+// holder of an amount, of several jobs; u is nil if the unit is gone.
+func (t *taking) holder(u *record, quota string, amount resources.List, jobs int64) holder {
+	h := holder{Parts: []reclaim.Part{{Route: t.tree.Route(quota), Held: t.tree.Need(amount, jobs)}}}
+	if u != nil {
+		h.Of = []*record{u}
+	}
+	return h
+}
+
 // promised is what other units take and do not hold yet.
 func (t *taking) promised(but *record) (promised []holder) {
 	for _, key := range t.roster.takers.Keys() {
 		if u := t.roster.units[key]; u != but {
-			promised = append(promised, holder{Of: u, Route: t.tree.Route(u.spec.Quota), Held: t.tree.Need(u.asks(), u.jobs())})
+			promised = append(promised, t.holder(u, u.spec.Quota, u.asks(), u.jobs()))
 		}
 	}
 	return promised
@@ -169,8 +200,7 @@ func setTakes(r *roster, u *record) {
 	if u.group != nil {
 		holds = takesFrom(u)
 	}
-	by := life.Taker{Quota: u.spec.Quota, Queue: u.spec.Queue, Priority: u.spec.Priority}
-	changed := r.takers.Set(u.spec.Key, by, holds)
+	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds)
 	if len(changed) == 0 {
 		return
 	}

@@ -21,7 +21,11 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // Quota is an observation of one level of the quota tree.
@@ -29,6 +33,37 @@ type Quota = capacity.Quota
 
 // Pod is one existing, non-terminal pod of a unit.
 type Pod = holding.Pod
+
+// What State wants written.
+type (
+	Plan    = writes.Plan
+	Admit   = writes.Admit
+	Dequeue = writes.Dequeue
+	Evict   = writes.Evict
+	Explain = writes.Explain
+	Resize  = writes.Resize
+	Take    = writes.Take
+)
+
+// Grant says whether a pod of a unit may go.
+type Grant = ledger.Grant
+
+// Difference is one place where the ledger and its rebuild disagree.
+type Difference = ledger.Difference
+
+// Row is one unit in line, copied: it stays true of its moment whatever happens to the state.
+type Row struct {
+	Key, Quota string
+	// Position in the queue from 1.
+	Position int
+	Priority int32
+	Created  time.Time
+	// Request is what the unit waits for. Holding: it is admitted, and waits for more than it holds.
+	Request resources.List
+	Holding bool
+	// Finding is what the last pass found of the unit's group. Its reason is never empty.
+	unit.Finding
+}
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.
 type Config struct {

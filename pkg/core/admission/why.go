@@ -120,7 +120,7 @@ func (f *findings) find(g *group) unit.Finding {
 		return unit.Finding{Reason: unit.ReasonQueueFull}
 	}
 	if n.cause != (cause{}) {
-		return n.cause.Finding(f.why.lines.tree)
+		return n.finding(f.why.lines.tree)
 	}
 	if gg := gangGroupOf(f.why.lines.gangs, g.Head()); gg != nil {
 		found, _ := f.why.together(g.Head(), gg)

@@ -77,14 +77,14 @@ func isAnsweredFor(f *Facts) breach {
 // isNotTaken has a unit give what it holds to one that has the right to it, see package reclaim.
 func isNotTaken(f *Facts) breach {
 	switch by := f.TakenBy; {
-	case by == Taker{} || keepsPods(f):
+	case by == "" || keepsPods(f):
 		return breach{}
-	case by.Queue == f.Unit.Queue && by.Priority > f.Unit.Priority:
+	case by == f.Unit.Quota: // one of higher priority
 		return broken(unit.ReasonPreemptedInQueue,
 			"queue %q gives what the job held to one of higher priority; the job waits for room", f.Unit.Queue)
 	default:
 		return broken(unit.ReasonReclaimed,
-			"quota %q takes back its min, which quota %q had borrowed; the job waits for room", by.Quota, f.Unit.Quota)
+			"quota %q takes back its min, which quota %q had borrowed; the job waits for room", by, f.Unit.Quota)
 	}
 }
 

@@ -46,18 +46,12 @@ type Facts struct {
 	Asking ordered.Moment
 	// Pods of it.
 	Pods Pods
-	// TakenBy is who takes what the unit holds; its zero value if nobody does.
-	TakenBy Taker
+	// TakenBy is the quota of the unit that takes what this one holds; empty if none does.
+	TakenBy string
 	// GangsPassed: each other gang of its gang group has a unit that was let go, or has passed its own checks.
 	GangsPassed bool
 	Refused     Refusal
 	Config      *Config
-}
-
-// Taker is a unit that takes what others hold, as those from whom it takes are told of it.
-type Taker struct {
-	Quota, Queue string
-	Priority     int32
 }
 
 // Pods are those of one unit that exist.

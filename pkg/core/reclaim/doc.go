@@ -30,7 +30,10 @@ limitations under the License.
 // Where its queue has it so, j has a right as well to what units of lower priority hold in its queue and leaf. It gets
 // at most as much of a resource as they give back, unless its levels are within their mins with it. Otherwise others
 // take it back from j, those that were taken take theirs back, and so on without end: TestNoPromisedMinIsUnserved finds
-// that, as it does where units of another leaf may be taken.
+// that.
+//
+// The units of a gang group are taken together or not at all. Each quota in which they hold something must be one from
+// which j may take.
 //
 // A set of units is all or nothing. It cures every limit at which j is short, and no unit of it can stay.
 package reclaim

@@ -36,8 +36,13 @@ func (c *Cost) compare(o *Cost) int {
 	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions), cmp.Compare(c.Lost, o.Lost))
 }
 
-// byLeaf sorts the holders of each leaf by their cost, but for the protected. Leaves, and holders of one cost, stay in
-// the order given.
+// Sort has those come first that cost the least. Those of one cost stay in their order.
+func Sort[T any](holders []Holder[T]) {
+	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost) })
+}
+
+// byLeaf has the holders of each leaf, but for the protected, in the order given. One that has several is with its
+// first.
 func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
 	index := map[*capacity.Level]int{}
 	for i := range among {
@@ -45,16 +50,14 @@ func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
 		if h.Protection != Unprotected {
 			continue
 		}
-		at, known := index[h.leaf()]
+		leaf := h.Parts[0].leaf()
+		at, known := index[leaf]
 		if !known {
 			at = len(leaves)
-			index[h.leaf()] = at
+			index[leaf] = at
 			leaves = append(leaves, nil)
 		}
 		leaves[at] = append(leaves[at], h)
-	}
-	for _, leaf := range leaves {
-		slices.SortStableFunc(leaf, func(a, b *Holder[T]) int { return a.Cost.compare(&b.Cost) })
 	}
 	return leaves
 }
@@ -69,9 +72,10 @@ func (s *Search[T]) compare(a, b *Holder[T]) int {
 func (s *Search[T]) excess(h *Holder[T]) int64 {
 	i := slices.Index(s.short, true)
 	name := s.tree.Resource(i)
-	share, _ := h.leaf().Owed(name)
-	if h.leaf().Spec().Shared {
-		share, _ = h.leaf().Limit().List().Get(name)
+	leaf := h.Parts[0].leaf()
+	share, _ := leaf.Owed(name)
+	if leaf.Spec().Shared {
+		share, _ = leaf.Limit().List().Get(name)
 	}
-	return s.inUse(h.leaf(), i) - share
+	return s.inUse(leaf, i) - share
 }

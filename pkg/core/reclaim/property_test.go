@@ -52,6 +52,7 @@ type world struct {
 
 type job struct {
 	name, leaf, queue string
+	gang              string // group
 	asks              map[string]int64
 	holds             bool
 	leaves            bool // by itself
@@ -107,6 +108,11 @@ func drawWorld(t *rapid.T, all bool) *world {
 			name: fmt.Sprint(i), leaf: rapid.SampledFrom(w.leaves).Draw(t, "leaf"), asks: map[string]int64{},
 			queue: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"),
 			cost:  Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
+		}
+		if gang := rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "gang group"); gang != "" && all {
+			j.gang = gang + j.leaf // of several quotas it may keep what a min promises
+		} else {
+			j.gang = gang
 		}
 		for _, kind := range kinds {
 			j.asks[kind] = rapid.SampledFrom([]int64{0, 1, 2, 2, 3}).Draw(t, kind)
@@ -172,8 +178,45 @@ func (w *world) withinMin(j *job, shared func(level string) bool, gone []*job) b
 	return true
 }
 
-// right says whether a unit may take another one when these are gone.
+// together are those that hold and are taken with a unit.
+func (w *world) together(v *job) (all []*job) {
+	for _, o := range w.units {
+		if o == v || v.holds && o.holds && !o.leaves && v.gang != "" && o.gang == v.gang {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// right says whether a unit may take another one, with its gang group, when these are gone.
 func (w *world) right(j, v *job, gone []*job) bool {
+	parts := map[string]*job{}
+	for _, o := range w.together(v) {
+		part := parts[o.leaf]
+		if part == nil {
+			part = &job{leaf: o.leaf, queue: o.queue, asks: map[string]int64{}, holds: true}
+			parts[o.leaf] = part
+		}
+		if part.cost.Priority = max(part.cost.Priority, o.cost.Priority); part.queue != o.queue {
+			part.queue = "several"
+		}
+		for _, kind := range kinds {
+			part.asks[kind] += o.asks[kind]
+		}
+	}
+	for _, part := range parts {
+		for _, o := range w.together(v) {
+			part.cost.Priority = max(part.cost.Priority, o.cost.Priority)
+		}
+		if !w.rightTo(j, part, gone) || w.inQueue && len(parts) > 1 {
+			return false
+		}
+	}
+	return v.holds && !slices.Contains(gone, v)
+}
+
+// rightTo says so of what is held in one quota.
+func (w *world) rightTo(j, v *job, gone []*job) bool {
 	short := w.shortOf(j, gone)
 	mine, its := w.path(j.leaf), w.path(v.leaf)
 	shared := func(level string) bool { return slices.Contains(mine, level) && slices.Contains(its, level) }
@@ -184,10 +227,9 @@ func (w *world) right(j, v *job, gone []*job) bool {
 		w.policy.Reclaim == queue.VictimsOfLowerPriority && v.cost.Priority < j.cost.Priority
 	helps := slices.ContainsFunc(short, func(kind string) bool { return v.asks[kind] > 0 })
 	if w.inQueue {
-		return v.holds && !slices.Contains(gone, v) && helps && j.queue == v.queue && j.leaf == v.leaf &&
-			v.cost.Priority < j.cost.Priority
+		return helps && j.queue == v.queue && j.leaf == v.leaf && v.cost.Priority < j.cost.Priority
 	}
-	if !v.holds || slices.Contains(gone, v) || !reclaims || j.leaf == v.leaf || !w.withinMin(j, shared, gone) {
+	if !reclaims || j.leaf == v.leaf || !w.withinMin(j, shared, gone) {
 		return false
 	}
 	over := func(y string) bool {
@@ -206,12 +248,14 @@ func (w *world) right(j, v *job, gone []*job) bool {
 	return false
 }
 
-// taken says whether a unit has the right to each of these in turn, and fits then.
+// taken says whether a unit has the right to each of these in turn, and fits then. Those of a gang group follow one
+// another.
 func (w *world) taken(j *job, set []*job) bool {
-	for i, v := range set {
-		if !w.right(j, v, set[:i]) {
+	for i := 0; i < len(set); {
+		if !w.right(j, set[i], set[:i]) {
 			return false
 		}
+		i += len(w.together(set[i]))
 	}
 	return w.fits(j, set) && (!w.inQueue || len(w.raised(j, set)) == 0)
 }
@@ -254,9 +298,9 @@ func (w *world) search(j *job) (set []*job) {
 	}
 	tree.Refresh()
 	for _, other := range w.units {
+		part := Part{Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1)}
 		h := Holder[*job]{
-			Of: other, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1), Cost: other.cost,
-			Queue: other.queue, Protection: w.protect[other.name],
+			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Queue: other.queue, Protection: w.protect[other.name],
 		}
 		if h.Protection == ByRunTime {
 			h.Until = w.until
@@ -265,6 +309,10 @@ func (w *world) search(j *job) (set []*job) {
 			leaving = append(leaving, h)
 		} else if other.promised {
 			promised = append(promised, h)
+		} else if at := slices.IndexFunc(holders, func(h Holder[*job]) bool {
+			return other.gang != "" && h.Of[0].gang == other.gang
+		}); other.holds && at >= 0 {
+			holders[at].Join(&h)
 		} else if other.holds {
 			holders = append(holders, h)
 		}
@@ -272,10 +320,11 @@ func (w *world) search(j *job) (set []*job) {
 	route := tree.Route(j.leaf)
 	ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
 	by := Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy}
+	Sort(holders)
 	found, obstacle := New(tree, by, leaving, promised).Find(holders)
 	w.obstacle = obstacle
 	for _, h := range found {
-		set = append(set, h.Of)
+		set = append(set, h.Of...)
 	}
 	return set
 }
@@ -298,16 +347,18 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 			w.inQueue = len(set) > 0 && set[0].leaf == j.leaf
 			if set == nil {
 				for _, v := range w.units {
-					require.False(t, w.taken(j, []*job{v}), "%s alone is enough for %s", v.name, j.name)
+					require.False(t, w.taken(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
 					w.inQueue = w.policy.WithinQueue != queue.VictimsNone
-					require.False(t, w.inQueue && w.taken(j, []*job{v}), "%s alone is enough for %s", v.name, j.name)
+					require.False(t, w.inQueue && w.taken(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
 					w.inQueue = false
 				}
 				continue
 			}
 			require.True(t, w.taken(j, set), "%s may take what it takes", j.name)
-			for i := range set {
-				require.False(t, w.taken(j, slices.Delete(slices.Clone(set), i, i+1)), "%s could leave %s", j.name, set[i].name)
+			for i := 0; i < len(set); {
+				n := len(w.together(set[i]))
+				require.False(t, w.taken(j, slices.Delete(slices.Clone(set), i, i+n)), "%s could leave %s", j.name, set[i].name)
+				i += n
 			}
 		}
 	})

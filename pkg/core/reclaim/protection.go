@@ -35,9 +35,8 @@ const (
 	NonPreemptible
 	Adopted
 	ByItsQueue
-	InGangGroup // as long as a gang group does not lose all that it holds at once
-	InFlight    // a write of it is
-	ByRunTime   // until it has run for long enough
+	InFlight  // a write of it is
+	ByRunTime // until it has run for long enough
 	protections
 )
 
@@ -54,8 +53,6 @@ func ProtectionOf(
 		return Adopted, until
 	case q.Protected:
 		return ByItsQueue, until
-	case in.GangGroup != "":
-		return InGangGroup, until
 	}
 	if until = in.Admitted.Add(q.MinRunTime); now.Before(until) {
 		return ByRunTime, until
@@ -64,7 +61,7 @@ func ProtectionOf(
 }
 
 // Judge says whether a unit that holds quota may be taken, by the policy of its queue, and at what cost. inFlight: a
-// write of it is.
+// write of it is. It is for a unit by itself, before others join it.
 func (h *Holder[T]) Judge(now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible, inFlight bool) {
 	h.Queue, h.Cost = in.Queue, Cost{
 		Priority: in.Priority, Evictions: in.Attempts, Lost: float64(in.Pods) * now.Sub(in.Admitted).Seconds(),
@@ -89,6 +86,15 @@ type Obstacle struct {
 // Some says that there is any.
 func (o *Obstacle) Some() bool { return o.Pods > 0 || o.Protected != [protections]int64{} }
 
+// Finding is the obstacle as the reason for which a unit waits; zero if there is none but writes in flight.
+func (o *Obstacle) Finding() unit.Finding {
+	lasting := *o
+	if lasting.Protected[InFlight] = 0; !lasting.Some() {
+		return unit.Finding{}
+	}
+	return unit.Finding{Reason: unit.ReasonHeldByOthers, Level: o.Level, Resource: o.Resource}
+}
+
 // obstacle is found when nobody is left who may be taken.
 func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 	level, i := s.lacking()
@@ -99,10 +105,11 @@ func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 	o.Pods = level.Limit().InUse(o.Resource) - heldUnder(s.leaving, level, i) - heldUnder(among, level, i)
 	for j := range among {
 		h := &among[j]
-		if h.Protection == Unprotected || h.Held[i] == 0 || !s.mayTake(h) {
+		held := h.held(i)
+		if h.Protection == Unprotected || held == 0 || !s.right.covers(h) {
 			continue
 		}
-		o.Protected[h.Protection] += h.Held[i]
+		o.Protected[h.Protection] += held
 		if !h.Until.IsZero() && (o.Until.IsZero() || h.Until.Before(o.Until)) {
 			o.Until = h.Until
 		}
@@ -113,9 +120,18 @@ func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 // heldUnder is what these hold of a resource under a level.
 func heldUnder[T any](holders []Holder[T], level *capacity.Level, number int) (sum int64) {
 	for i := range holders {
-		if slices.Contains(holders[i].Route.Levels, level) {
-			sum += holders[i].Held[number]
+		for _, p := range holders[i].Parts {
+			if slices.Contains(p.Route.Levels, level) {
+				sum += p.Held[number]
+			}
 		}
+	}
+	return sum
+}
+
+func (h *Holder[T]) held(number int) (sum int64) {
+	for i := range h.Parts {
+		sum += h.Parts[i].Held[number]
 	}
 	return sum
 }

@@ -24,23 +24,52 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// mayTake says that the request has a right to what a unit holds, and that some of it helps.
-func (s *Search[T]) mayTake(h *Holder[T]) bool {
-	lower := h.Priority < s.Priority
-	if s.inQueue {
-		return lower && h.Queue == s.Queue && h.leaf() == s.Ask.Leaf() && s.helps(h)
-	}
-	if !lower && s.Policy.Reclaim != queue.VictimsAny {
-		return false
-	}
-	mine, its := branches(s.Ask.Route.Levels, h.Route.Levels)
-	return len(mine) > 0 && len(its) > 0 && !slices.ContainsFunc(mine, s.exceedsMin) &&
-		!slices.ContainsFunc(its, func(l *capacity.Level) bool { return !s.over(l, h) })
+// right is one by which a request may take what others hold.
+type right[T any] struct {
+	// covers says that it may take a holder when those are gone that were taken, and that some of it helps.
+	covers func(h *Holder[T]) bool
+	// lacks says that more of a resource has to be given back than the limits of the request lack.
+	lacks func(number int) bool
 }
 
-// helps says that a unit holds some of what is short.
-func (s *Search[T]) helps(h *Holder[T]) bool {
-	for i, held := range h.Held {
+// rights are those that the policy of its queue gives a request, in the order in which it uses them.
+func (s *Search[T]) rights() (list []right[T]) {
+	if s.Policy.Reclaim != queue.VictimsNone {
+		list = append(list, s.reclaims())
+	}
+	if s.Policy.WithinQueue != queue.VictimsNone {
+		list = append(list, s.preempts())
+	}
+	return list
+}
+
+// reclaims is the right to what other quotas have borrowed.
+func (s *Search[T]) reclaims() right[T] {
+	return right[T]{lacks: func(int) bool { return false }, covers: func(h *Holder[T]) bool {
+		if h.Priority >= s.Priority && s.Policy.Reclaim != queue.VictimsAny {
+			return false
+		}
+		return !slices.ContainsFunc(h.Parts, func(p Part) bool { return !s.mayReclaim(&p) })
+	}}
+}
+
+func (s *Search[T]) mayReclaim(p *Part) bool {
+	mine, its := branches(s.Ask.Route.Levels, p.Route.Levels)
+	return len(mine) > 0 && len(its) > 0 && !slices.ContainsFunc(mine, s.exceedsMin) &&
+		!slices.ContainsFunc(its, func(l *capacity.Level) bool { return !s.over(l, p) })
+}
+
+// preempts is the right to what units of lower priority hold in its queue and quota.
+func (s *Search[T]) preempts() right[T] {
+	return right[T]{lacks: s.raises, covers: func(h *Holder[T]) bool {
+		return h.Priority < s.Priority && h.Queue == s.Queue && len(h.Parts) == 1 &&
+			h.Parts[0].leaf() == s.Ask.Leaf() && s.helps(&h.Parts[0])
+	}}
+}
+
+// helps says that some of what is short is given back.
+func (s *Search[T]) helps(p *Part) bool {
+	for i, held := range p.Held {
 		if held > 0 && s.short[i] {
 			return true
 		}
@@ -90,9 +119,9 @@ func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
 	return false
 }
 
-// over says that a level has more than its min of a resource that is short, and that a unit holds some of it.
-func (s *Search[T]) over(l *capacity.Level, h *Holder[T]) bool {
-	for i, held := range h.Held {
+// over says that a level has more than its min of a resource that is short, and that some of it is given back.
+func (s *Search[T]) over(l *capacity.Level, p *Part) bool {
+	for i, held := range p.Held {
 		owed, _ := l.Owed(s.tree.Resource(i))
 		if held > 0 && s.short[i] && s.inUse(l, i) > owed {
 			return true

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
@@ -33,12 +34,12 @@ type Taker struct {
 	Policy   queue.Preemption
 }
 
-// Holder is a unit that holds quota.
+// Holder is a unit that holds quota, or all units of a gang group that do.
 type Holder[T any] struct {
-	Of T
-	// Route leads from its quota to the top. Held is what it gives back, by the numbers of the tree.
-	Route *capacity.Route
-	Held  []int64
+	Of []T
+	// Parts are what it gives back, each of another quota.
+	Parts []Part
+	// Queue of all its units; empty if they have several.
 	Queue string
 	Cost
 	// Protection, if any, is why nobody takes it, and Until when that ends; zero for never.
@@ -46,7 +47,41 @@ type Holder[T any] struct {
 	Until      time.Time
 }
 
-func (h *Holder[T]) leaf() *capacity.Level { return h.Route.Levels[0] }
+// Part is what is given back in one quota, by the numbers of the tree. Route leads from there to the top.
+type Part struct {
+	Route *capacity.Route
+	Held  []int64
+}
+
+func (p *Part) leaf() *capacity.Level { return p.Route.Levels[0] }
+
+// Join has another unit of the same gang group be taken with these, or not at all.
+func (h *Holder[T]) Join(o *Holder[T]) {
+	h.Of = append(h.Of, o.Of...)
+	for _, part := range o.Parts {
+		at := slices.IndexFunc(h.Parts, func(p Part) bool { return p.leaf() == part.leaf() })
+		if at < 0 {
+			h.Parts = append(h.Parts, part)
+			continue
+		}
+		h.Parts[at].Held = slices.Clone(h.Parts[at].Held)
+		for i, n := range part.Held {
+			h.Parts[at].Held[i] += n
+		}
+	}
+	if h.Queue != o.Queue {
+		h.Queue = ""
+	}
+	h.Priority, h.Evictions = max(h.Priority, o.Priority), max(h.Evictions, o.Evictions)
+	h.Lost += o.Lost
+	switch {
+	case o.Protection == Unprotected || h.Protection != Unprotected && h.Protection != ByRunTime:
+	case h.Protection == ByRunTime && o.Protection == ByRunTime:
+		h.Until = ordered.Later(h.Until, o.Until)
+	default:
+		h.Protection, h.Until = o.Protection, o.Until
+	}
+}
 
 // Search is for the units that one request takes back. It is valid until the tree changes.
 type Search[T any] struct {
@@ -59,9 +94,9 @@ type Search[T any] struct {
 	short []bool
 	// leaving go without anybody's doing.
 	leaving []Holder[T]
-	// inQueue: it is about units of the same queue and quota. given is what those give back that were taken.
-	inQueue bool
-	given   []int64
+	right   right[T]
+	// given is what those give back that were taken.
+	given []int64
 }
 
 // New returns a search for a request, as if what leaves were gone already: units and pods that give back what they hold
@@ -79,8 +114,15 @@ func New[T any](tree *capacity.Tree, by Taker, leaving, promised []Holder[T]) *S
 	for i := range promised {
 		s.release(&promised[i], -1)
 	}
-	s.look()
+	clear(s.given)
+	s.by(s.reclaims())
 	return s
+}
+
+// by has the search be for what the request may take by this right.
+func (s *Search[T]) by(r right[T]) {
+	s.right = r
+	s.look()
 }
 
 // Fits says that the request needs at most what is free, or on its way.
@@ -88,39 +130,40 @@ func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
 
 // Find returns the units to take, in the order in which they were found; nil if no set of them is enough, for which the
 // obstacle is, or none is needed. It takes from others what they have borrowed, or else from its own queue, and not
-// from both. It leaves the search as it was.
+// from both. Holders come as Sort has sorted them. It leaves the search as it was.
 func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
-	if s.Policy.Reclaim != queue.VictimsNone {
-		set, o = s.find(among)
-	}
-	if s.Policy.WithinQueue == queue.VictimsNone || len(set) > 0 || s.Fits() {
-		return set, o
-	}
-	s.within(true)
-	set, inQueue := s.find(among)
-	s.within(false)
-	if !o.Some() {
-		o = inQueue
-	}
-	return set, o
-}
-
-func (s *Search[T]) within(itsQueue bool) {
-	s.inQueue = itsQueue
-	s.look()
-}
-
-func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 	if s.Fits() {
 		return nil, o
 	}
+	for _, r := range s.rights() {
+		s.by(r)
+		found, obstacle := s.find(among)
+		if set = found; len(set) > 0 {
+			break
+		}
+		if !o.Some() {
+			o = obstacle
+		}
+	}
+	s.by(s.reclaims())
+	if len(set) > 0 {
+		return set, Obstacle{}
+	}
+	return nil, o
+}
+
+func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 	leaves := byLeaf(among)
 	if one := s.alone(leaves); one != nil {
 		return []*Holder[T]{one}, o
 	}
+	units := 0
 	for !s.Fits() {
-		h := s.next(leaves, set)
-		if h == nil || len(set) == MostHolds {
+		h := s.next(leaves)
+		if h != nil {
+			units += len(h.Of)
+		}
+		if h == nil || units > MostHolds {
 			o = s.obstacle(among)
 			s.undo(set)
 			return nil, o
@@ -128,15 +171,16 @@ func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 		s.take(h)
 		set = append(set, h)
 	}
+	set = s.least(set)
 	s.undo(set)
-	return s.least(set), o
+	return set, o
 }
 
 // alone returns the first holder that is enough by itself.
 func (s *Search[T]) alone(leaves [][]*Holder[T]) (one *Holder[T]) {
 	for _, leaf := range leaves {
 		for _, h := range leaf {
-			if one != nil && s.compare(one, h) <= 0 || !s.mayTake(h) {
+			if one != nil && s.compare(one, h) <= 0 || len(h.Of) > MostHolds || !s.right.covers(h) {
 				continue
 			}
 			if s.take(h); s.Fits() {
@@ -148,17 +192,16 @@ func (s *Search[T]) alone(leaves [][]*Holder[T]) (one *Holder[T]) {
 	return one
 }
 
-// next is the first holder that may be taken in addition to those of the set.
-func (s *Search[T]) next(leaves [][]*Holder[T], set []*Holder[T]) (first *Holder[T]) {
-	for _, leaf := range leaves {
-		for _, h := range leaf { // in order
-			if !slices.Contains(set, h) && s.mayTake(h) {
-				if first == nil || s.compare(h, first) < 0 {
-					first = h
-				}
-				break
-			}
+// next takes the first holder out of the leaves that may be taken.
+func (s *Search[T]) next(leaves [][]*Holder[T]) (first *Holder[T]) {
+	of := 0
+	for i, leaf := range leaves {
+		if at := slices.IndexFunc(leaf, s.right.covers); at >= 0 && (first == nil || s.compare(leaf[at], first) < 0) {
+			first, of = leaf[at], i
 		}
+	}
+	if first != nil {
+		leaves[of] = slices.DeleteFunc(leaves[of], func(h *Holder[T]) bool { return h == first })
 	}
 	return first
 }
@@ -167,8 +210,18 @@ func (s *Search[T]) next(leaves [][]*Holder[T], set []*Holder[T]) (first *Holder
 // again: a leaf from which less is taken may be above its min for another resource alone.
 func (s *Search[T]) least(set []*Holder[T]) []*Holder[T] {
 	for i := len(set) - 1; i >= 0; i-- {
-		if rest := slices.Delete(slices.Clone(set), i, i+1); s.suffices(rest) {
+		s.undo(set[i : i+1])
+		if !s.Fits() {
+			s.take(set[i])
+			continue
+		}
+		rest := slices.Delete(slices.Clone(set), i, i+1)
+		s.undo(rest)
+		if s.suffices(rest) {
 			set = rest
+		}
+		for _, h := range set {
+			s.take(h)
 		}
 	}
 	return set
@@ -177,7 +230,7 @@ func (s *Search[T]) least(set []*Holder[T]) []*Holder[T] {
 // suffices says that the request has the right to each holder of a set, in this order, and fits when they are gone.
 func (s *Search[T]) suffices(set []*Holder[T]) bool {
 	for i, h := range set {
-		if !s.mayTake(h) {
+		if !s.right.covers(h) {
 			s.undo(set[:i])
 			return false
 		}
@@ -191,37 +244,35 @@ func (s *Search[T]) suffices(set []*Holder[T]) bool {
 // take has what a unit holds be free.
 func (s *Search[T]) take(h *Holder[T]) {
 	s.release(h, 1)
-	for i, n := range h.Held {
-		s.given[i] += n
-	}
 	s.look()
 }
 
 func (s *Search[T]) undo(set []*Holder[T]) {
 	for _, h := range set {
 		s.release(h, -1)
-		for i, n := range h.Held {
-			s.given[i] -= n
-		}
 	}
 	s.look()
 }
 
-// release gives back what a unit holds, or takes it again.
+// release gives back what a holder has, or takes it again.
 func (s *Search[T]) release(h *Holder[T], by int64) {
-	amounts := make([]int64, len(h.Held))
-	for i, n := range h.Held {
-		amounts[i] = by * n
-	}
-	for _, lim := range h.Route.Limits(false) {
-		s.view.Return(lim, amounts)
-	}
-	for _, l := range h.Route.Levels {
-		if s.gone[l] == nil {
-			s.gone[l] = make([]int64, len(s.Ask.Need))
+	for p := range h.Parts {
+		part := &h.Parts[p]
+		amounts := make([]int64, len(part.Held))
+		for i, n := range part.Held {
+			amounts[i] = by * n
+			s.given[i] += by * n
 		}
-		for i, n := range amounts {
-			s.gone[l][i] += n
+		for _, lim := range part.Route.Limits(false) {
+			s.view.Return(lim, amounts)
+		}
+		for _, l := range part.Route.Levels {
+			if s.gone[l] == nil {
+				s.gone[l] = make([]int64, len(s.Ask.Need))
+			}
+			for i, n := range amounts {
+				s.gone[l][i] += n
+			}
 		}
 	}
 }
@@ -235,7 +286,7 @@ func (s *Search[T]) look() {
 		}
 	}
 	for i := range s.short {
-		s.short[i] = s.short[i] || s.inQueue && s.raises(i)
+		s.short[i] = s.short[i] || s.right.lacks(i)
 	}
 }
 

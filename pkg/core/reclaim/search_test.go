@@ -116,7 +116,7 @@ func reclaims(ask *decide.Ask) Taker {
 	return Taker{Ask: ask, Policy: queue.Preemption{Reclaim: queue.VictimsAny}}
 }
 
-// Who takes is bound by the policy of its queue.
+// The policy of its queue says from whom a unit may take.
 func TestPolicies(t *testing.T) {
 	none, lower, any := queue.VictimsNone, queue.VictimsOfLowerPriority, queue.VictimsAny
 	flat := "root 0 8\nroot/a 4 8\nroot/b 2 8"
@@ -131,7 +131,7 @@ func TestPolicies(t *testing.T) {
 		"no equal of its own queue":    {any, lower, "j a 2 0 5 0 0\nv a 4 0 5 0 0\nw a 4 0 5 0 0", ""},
 		"not its queue in another quota": {none, lower,
 			"j a 2 0 5 0 0\nv a 4 0 5 0 0\nw b 4 0 4 0 0", ""},
-		"so many that it gets no more beyond its min": {none, lower,
+		"as many as give back what it gets beyond its min": {none, lower,
 			"j a 3 0 5 0 0\nv a 2 0 4 0 0\nw a 2 0 4 0 0\nu b 3 0 0 0 0", "v w"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,50 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Those that nobody takes are told, with what they hold of what is short, and when the first may be taken.
+// A unit takes no more than its object has room for.
+func TestMostHolds(t *testing.T) {
+	for most, taken := range map[int]int{MostHolds: MostHolds, MostHolds + 1: 0} {
+		jobs := strings.Builder{}
+		fmt.Fprintf(&jobs, "j a %d 0 0 0 0", most)
+		for i := range most {
+			fmt.Fprintf(&jobs, "\nv%d b 1 0 0 0 0", i)
+		}
+		w := tree(t, fmt.Sprintf("root 0 %[1]d\nroot/a %[1]d %[1]d\nroot/b 0 %[1]d", most), jobs.String())
+		require.Len(t, w.search(w.units[0]), taken)
+	}
+}
+
+// A gang group is protected as well as its best protected unit.
+func TestJoin(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	for name, tc := range map[string]struct{ a, b, want Holder[int] }{
+		"nobody": {},
+		"one":    {b: Holder[int]{Protection: Adopted}, want: Holder[int]{Protection: Adopted}},
+		"one for a time": {
+			Holder[int]{Protection: ByRunTime, Until: early}, Holder[int]{}, Holder[int]{Protection: ByRunTime, Until: early},
+		},
+		"both for a time": {
+			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: ByRunTime, Until: early},
+			Holder[int]{Protection: ByRunTime, Until: late},
+		},
+		"one for ever": {
+			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: NonPreemptible},
+			Holder[int]{Protection: NonPreemptible},
+		},
+		"costs": {
+			Holder[int]{Queue: "q", Cost: Cost{Priority: 1, Evictions: 2, Lost: 3}},
+			Holder[int]{Queue: "p", Cost: Cost{Priority: 2, Evictions: 1, Lost: 3}},
+			Holder[int]{Cost: Cost{Priority: 2, Evictions: 2, Lost: 6}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.a.Join(&tc.b)
+			require.Equal(t, tc.want, tc.a)
+		})
+	}
+}
+
+// What protected units hold of what is short is told, and when the first protection ends.
 func TestObstacles(t *testing.T) {
 	w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 2 8", "j a 4 0 0 0 0\nv b 2 0 0 0 0\nw b 2 0 0 0 0\nu b 3 0 0 0 0")
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -178,7 +221,6 @@ func TestProtectionOf(t *testing.T) {
 			policy: queue.Preemption{MinRunTime: 90 * time.Second}, want: ByRunTime, until: 30 * time.Second,
 		},
 		"it has run for just so long":  {policy: queue.Preemption{MinRunTime: time.Minute}},
-		"a gang group, as yet":         {unit: unit.Unit{Stated: unit.Stated{GangGroup: "a,b"}}, want: InGangGroup},
 		"what is wrong with the state": {unit: unit.Unit{Quarantined: true}, want: NotSuspendable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +254,7 @@ func TestMinThatShrinks(t *testing.T) {
 		tree.Changed("b")
 		route := tree.Route("a")
 		ask := &decide.Ask{Need: tree.Need(cpu(4), 1), Limits: route.Limits(false), Route: route}
-		holders := []Holder[string]{{Of: "v", Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}
+		holders := []Holder[string]{{Parts: []Part{{Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}}}
 		set, _ := New[string](tree, reclaims(ask), nil, nil).Find(holders)
 		require.Len(t, set, want)
 	}
@@ -237,15 +279,15 @@ func TestFarthestAboveItsShare(t *testing.T) {
 	for priority, name := range []string{"b", "c"} {
 		l.Reserve("of-"+name, name, cpu(6), false)
 		tree.Changed(name)
-		holders = append(holders, Holder[string]{Of: name, Cost: Cost{Priority: int32(priority)}})
+		holders = append(holders, Holder[string]{Of: []string{name}, Cost: Cost{Priority: int32(priority)}})
 	}
 	tree.Refresh()
 	for i := range holders {
-		holders[i].Route, holders[i].Held = tree.Route(holders[i].Of), tree.Need(cpu(6), 1)
+		holders[i].Parts = []Part{{Route: tree.Route(holders[i].Of[0]), Held: tree.Need(cpu(6), 1)}}
 	}
 	route := tree.Route("a")
 	ask := &decide.Ask{Need: tree.Need(cpu(2), 1), Limits: route.Limits(false), Route: route}
 	set, _ := New[string](tree, reclaims(ask), nil, nil).Find(holders)
 	require.Len(t, set, 1)
-	require.Equal(t, "c", set[0].Of)
+	require.Equal(t, []string{"c"}, set[0].Of)
 }

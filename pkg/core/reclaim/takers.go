@@ -20,8 +20,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 )
 
 // Takers are the units that take back what others hold, with the holds that they take, as unit.Unit.Hold names them.
@@ -31,10 +29,7 @@ type Takers struct {
 	taken map[string]string
 }
 
-type taker struct {
-	life.Taker
-	takes string
-}
+type taker struct{ quota, takes string }
 
 // MostHolds is the greatest number of holds that one unit takes; its object has no room for more.
 const MostHolds = 1024
@@ -42,13 +37,13 @@ const MostHolds = 1024
 // NewTakers returns those of nobody.
 func NewTakers() *Takers { return &Takers{byKey: map[string]taker{}, taken: map[string]string{}} }
 
-// Set says which holds a unit takes by now, joined by commas. It returns those that are taken by it now and were not,
+// Set says which holds a unit of a quota takes by now, joined by commas. It returns those that are taken by it now and were not,
 // or the other way round. A hold that another unit takes already stays with that one.
-func (t *Takers) Set(key string, by life.Taker, takes string) (changed []string) {
+func (t *Takers) Set(key, quota, takes string) (changed []string) {
+	next := taker{quota, takes}
 	if takes == "" {
-		by = life.Taker{}
+		next = taker{}
 	}
-	next := taker{by, takes}
 	if t.byKey[key] == next {
 		return nil
 	}
@@ -70,8 +65,8 @@ func (t *Takers) Set(key string, by life.Taker, takes string) (changed []string)
 	return changed
 }
 
-// Of is the unit that takes a hold; its zero value if nobody does.
-func (t *Takers) Of(hold string) life.Taker { return t.byKey[t.taken[hold]].Taker }
+// Of is the quota of the unit that takes a hold; empty if none does.
+func (t *Takers) Of(hold string) string { return t.byKey[t.taken[hold]].quota }
 
 // Takes says that the unit with a key takes a hold.
 func (t *Takers) Takes(key, hold string) bool {

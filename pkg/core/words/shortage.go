@@ -152,8 +152,7 @@ func (to Reader) limit(level string, isMin bool) string {
 var protected = [...]string{
 	reclaim.NotSuspendable: "jobs that cannot be suspended", reclaim.NonPreemptible: "non-preemptible jobs",
 	reclaim.Adopted: "jobs that ran before they were queued", reclaim.ByItsQueue: "jobs of queues that keep them",
-	reclaim.InGangGroup: "jobs of gang groups", reclaim.InFlight: "jobs whose admission is being written",
-	reclaim.ByRunTime: "jobs that have just begun",
+	reclaim.InFlight: "jobs whose status is being written", reclaim.ByRunTime: "jobs that have just begun",
 }
 
 // obstacle continues the sentence about a unit that may take what others hold and cannot.
@@ -170,7 +169,7 @@ func obstacle(o *reclaim.Obstacle) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	said := fmt.Sprintf("; nobody can be suspended for it now: at %q %s is held: %s", o.Level, o.Resource,
+	said := fmt.Sprintf("; no job can be suspended for it now: at %q %s is held: %s", o.Level, o.Resource,
 		strings.Join(parts, ", "))
 	if !o.Until.IsZero() {
 		said += "; the first may be from " + o.Until.UTC().Format(time.RFC3339)

@@ -14,12 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package admission
+package writes
 
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -87,39 +86,4 @@ type Plan struct {
 	ClaimsEnded int
 	// WakeAt is when Decide wants to run again though nothing happens; zero means never.
 	WakeAt time.Time
-}
-
-// Outcome of a status write.
-type Outcome int
-
-const (
-	// OutcomeConfirmed: the object holds what was written.
-	OutcomeConfirmed Outcome = iota
-	// OutcomeRefuted: it was not and will never be applied (conflict and read back, gone).
-	OutcomeRefuted
-	// OutcomeRefused: the API server refuses it for good (invalid, forbidden); parked for RefusedBackoff.
-	OutcomeRefused
-	// OutcomeUnknown: it may have been or may yet be applied; the reservation stays and a further
-	// outcome follows. Unknown outcomes are a state, not an error.
-	OutcomeUnknown
-)
-
-// Grant says whether a pod of a unit may go.
-type Grant = ledger.Grant
-
-// Difference is one place where the ledger and its rebuild disagree.
-type Difference = ledger.Difference
-
-// Row is one unit in line, copied: it stays true of its moment whatever happens to the state.
-type Row struct {
-	Key, Quota string
-	// Position in the queue from 1.
-	Position int
-	Priority int32
-	Created  time.Time
-	// Request is what the unit waits for. Holding: it is admitted, and waits for more than it holds.
-	Request resources.List
-	Holding bool
-	// Finding is what the last pass found of the unit's group. Its reason is never empty.
-	unit.Finding
 }
