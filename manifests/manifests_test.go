@@ -34,7 +34,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
@@ -42,6 +44,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
@@ -50,6 +54,31 @@ const (
 	schedulerAccount  = "koordinator-system/koord-scheduler"
 	controllerAccount = "koord-queue/jobqueue-controller"
 )
+
+// The schemas bound what the scheduler bounds.
+func TestBoundsOfSchemas(t *testing.T) {
+	for _, tc := range []struct {
+		crd  string
+		path []string // below spec.versions[0].schema.openAPIV3Schema
+		most float64
+	}{
+		{"queues", []string{"spec", "preemption", "minRunTimeSeconds", "maximum"}, queue.MostMinRunTime.Seconds()},
+		{"queueunits", []string{"status", "preemption", "holds", "maxItems"}, reclaim.MostHolds},
+	} {
+		raw, err := os.ReadFile("base/crd/scheduling.x-k8s.io_" + tc.crd + ".yaml")
+		require.NoError(t, err)
+		var crd apiextensionsv1.CustomResourceDefinition
+		require.NoError(t, yaml.UnmarshalStrict(raw, &crd))
+		at := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+		for _, name := range tc.path[:len(tc.path)-1] {
+			require.Contains(t, at.Properties, name)
+			next := at.Properties[name]
+			at = &next
+		}
+		most := map[string]float64{"maximum": ptr.Deref(at.Maximum, 0), "maxItems": float64(ptr.Deref(at.MaxItems, 0))}
+		require.Equal(t, tc.most, most[tc.path[len(tc.path)-1]], tc.path)
+	}
+}
 
 func build(t testing.TB, dir string) resmap.ResMap {
 	t.Helper()

@@ -91,9 +91,6 @@ var victims = map[v1alpha1.PreemptionPolicy]queue.Victims{
 	v1alpha1.PreemptLowerPriority: queue.VictimsOfLowerPriority, v1alpha1.PreemptAny: queue.VictimsAny,
 }
 
-// mostProtection bounds the minRunTimeSeconds of a queue, as its schema does.
-const mostProtection = time.Hour
-
 func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	q.spec.Policy = string(spec.QueuePolicy)
 	if q.spec.Policy == "" {
@@ -109,7 +106,7 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	if p := spec.Preemption; p != nil {
 		q.spec.Preemption = queue.Preemption{
 			Reclaim: victims[ptr.Deref(p.Reclaim, "")], WithinQueue: victims[ptr.Deref(p.WithinQueue, "")],
-			MinRunTime: min(secondsOf(int64(ptr.Deref(p.MinRunTimeSeconds, 0))), mostProtection),
+			MinRunTime: min(secondsOf(int64(ptr.Deref(p.MinRunTimeSeconds, 0))), queue.MostMinRunTime),
 			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted,
 		}
 	}

@@ -86,6 +86,9 @@ type Preemption struct {
 	Protected, Adopted bool
 }
 
+// MostMinRunTime bounds the MinRunTime of a queue, so that a loan is not a gift. The schema of Queue bounds it as well.
+const MostMinRunTime = time.Hour
+
 // TakesNothing says that a unit of the queue takes from nobody.
 func (p *Preemption) TakesNothing() bool {
 	return p.Reclaim == VictimsNone && p.WithinQueue == VictimsNone
