@@ -51,10 +51,13 @@ func TestTakingBackServesEachMin(t *testing.T) {
 		n := rapid.IntRange(4, 16).Draw(rt, "units")
 		for i := range n {
 			st.line(fmt.Sprintf("job j%d uid=%d", i, i))
-			st.line(fmt.Sprintf("unit u%d queue=%s quota=%s request=cpu:%d priority=%d job=j%d:%d", i,
-				rapid.SampledFrom([]string{"p", "q", "r"}).Draw(rt, "queue"),
-				rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "quota"), rapid.IntRange(1, 4).Draw(rt, "cpu"),
-				rapid.IntRange(0, 2).Draw(rt, "priority"), i, i))
+			quota, gangs := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "quota"), ""
+			if gang := rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(rt, "gang"); gang != "" {
+				gangs = fmt.Sprintf(" gangs=x%[1]s,y%[1]s/%[2]s%[1]s", quota, gang)
+			}
+			st.line(fmt.Sprintf("unit u%d queue=%s quota=%s request=cpu:%d priority=%d job=j%d:%d%s", i,
+				rapid.SampledFrom([]string{"p", "q", "r"}).Draw(rt, "queue"), quota, rapid.IntRange(1, 4).Draw(rt, "cpu"),
+				rapid.IntRange(0, 2).Draw(rt, "priority"), i, i, gangs))
 			if rapid.Bool().Draw(rt, "decide") {
 				st.line("decide confirm")
 			}
@@ -72,7 +75,7 @@ func TestTakingBackServesEachMin(t *testing.T) {
 		require.Empty(rt, st.s.Audit().Places())
 		require.Empty(rt, st.s.Audit().Ledger())
 		for _, u := range st.units {
-			promised := u.Phase.Waits()
+			promised := u.Phase.Waits() && u.GangGroup == "" // those take from nobody
 			cpu, _ := u.Request.Get("cpu")
 			for level := u.Quota; level != "root"; level = parents[level] {
 				promised = promised && heldAt(st, parents, level)+cpu <= int64(1000*mins[level])
@@ -80,6 +83,36 @@ func TestTakingBackServesEachMin(t *testing.T) {
 			require.False(rt, promised, "%s waits in %s, though it is within each min", u.Key, u.Quota)
 		}
 	})
+}
+
+// One decision makes so many searches at most. The rest have their turn a second later.
+func TestMostSearches(t *testing.T) {
+	st := newStory(t)
+	st.out = &strings.Builder{}
+	for _, line := range []string{
+		"quota root limit=cpu:8", "quota full parent=root min=cpu:8 max=cpu:8", "queue q",
+		"unit holds queue=q quota=full request=cpu:8", "decide confirm",
+	} {
+		st.line(line)
+	}
+	searched := func() (n int) {
+		for _, u := range st.s.roster.units {
+			if u.group != nil && !u.group.Notes.searched.IsZero() {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range mostSearches + 3 {
+		st.line(fmt.Sprintf("quota quota%d parent=root min=cpu:1 max=cpu:8", i))
+		st.line(fmt.Sprintf("queue queue%d reclaim=any", i))
+		st.line(fmt.Sprintf("unit u%d queue=queue%d quota=quota%d request=cpu:1", i, i, i))
+	}
+	st.line("decide")
+	require.Equal(t, mostSearches, searched())
+	st.line("tick 1s")
+	st.line("decide")
+	require.Equal(t, mostSearches+3, searched())
 }
 
 // heldAt is how much cpu units hold at a level and below.
