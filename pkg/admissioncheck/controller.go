@@ -118,7 +118,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("admissioncheck: %w", err)
 	}
-	c.use(mgr.GetClient(), mapping.GroupVersionKind)
+	c.Use(mgr.GetClient(), mapping.GroupVersionKind)
 	if !c.indexed {
 		err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.QueueUnit{}, c.index(), checksOf)
 		if err != nil {
@@ -139,18 +139,20 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		checks = checks.Watches(c.Parameters, handler.EnqueueRequestsFromMapFunc(c.checksWith))
 	}
 	if !c.follows {
-		if err := units.Complete(reconcile.Func(c.reconcileUnit)); err != nil {
+		if err := units.Complete(reconcile.Func(c.ReconcileUnit)); err != nil {
 			return fmt.Errorf("admissioncheck: %w", err)
 		}
 		c.follows = true
 	}
-	if err := checks.Complete(reconcile.Func(c.reconcileCheck)); err != nil {
+	if err := checks.Complete(reconcile.Func(c.ReconcileCheck)); err != nil {
 		return fmt.Errorf("admissioncheck: %w", err)
 	}
 	return nil
 }
 
-func (c *Controller) use(objects client.Client, kind schema.GroupVersionKind) {
+// Use is for a program without a manager, which calls ReconcileUnit and ReconcileCheck itself. The kind is AdmissionCheck
+// in the version that is installed.
+func (c *Controller) Use(objects client.Client, kind schema.GroupVersionKind) {
 	c.client, c.kind = objects, kind
 	if c.Reader == nil {
 		c.Reader = objects
@@ -237,8 +239,8 @@ func (c *Controller) unitsOf(ctx context.Context, check client.Object) (requests
 	return requests
 }
 
-// reconcileUnit asks the checks of a unit and writes what they answer.
-func (c *Controller) reconcileUnit(
+// ReconcileUnit asks the checks of a unit and writes what they answer. After an error it is called again.
+func (c *Controller) ReconcileUnit(
 	ctx context.Context, request reconcile.Request,
 ) (result reconcile.Result, err error) {
 	qu := &v1alpha1.QueueUnit{}
@@ -326,8 +328,8 @@ func (c *Controller) answer(state *v1alpha1.AdmissionCheckState, a *Answer) {
 	}
 }
 
-// reconcileCheck says in a check whether it is answered.
-func (c *Controller) reconcileCheck(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+// ReconcileCheck says in a check whether it is answered. After an error it is called again.
+func (c *Controller) ReconcileCheck(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	check, err := c.check(ctx, request.Name)
 	if check == nil || err != nil {
 		return reconcile.Result{}, err

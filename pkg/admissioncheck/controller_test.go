@@ -70,7 +70,7 @@ func newWorld(t *testing.T, phase v1alpha1.QueueUnitPhase, state v1alpha1.CheckS
 			return nil
 		},
 	}
-	w.use(objects, v1beta1.SchemeGroupVersion.WithKind("AdmissionCheck"))
+	w.Use(objects, v1beta1.SchemeGroupVersion.WithKind("AdmissionCheck"))
 	return w
 }
 
@@ -83,7 +83,7 @@ func checkOf(name, controller string) *v1beta1.AdmissionCheck {
 func (w *world) reconcile(a Answer) (state v1alpha1.AdmissionCheckState, again time.Duration) {
 	w.t.Helper()
 	w.answer = a
-	result, err := w.reconcileUnit(w.t.Context(), reconcile.Request{
+	result, err := w.ReconcileUnit(w.t.Context(), reconcile.Request{
 		NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
 	require.NoError(w.t, err)
 	checks := w.unit().Status.AdmissionChecks
@@ -173,7 +173,7 @@ func TestAnAnswerIsAboutTheUnitThatWasRead(t *testing.T) {
 		changed.Status.Attempts++
 		return Answer{State: Ready}, w.client.Status().Update(ctx, changed)
 	}
-	_, err := w.reconcileUnit(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
+	_, err := w.ReconcileUnit(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.Equal(t, Pending, w.unit().Status.AdmissionChecks[0].State)
 }

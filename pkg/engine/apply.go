@@ -116,6 +116,9 @@ func (e *Engine) applyClass(now time.Time, name string, class *classObject) {
 // applyCheck takes an AdmissionCheck; nil is none. Queues that name it may be open now, or not any more.
 func (e *Engine) applyCheck(now time.Time, name string, check *checkObject) {
 	e.checks.set(name, check)
+	if e.opts.Witness != nil {
+		e.opts.Witness.Check(name)
+	}
 	for _, key := range e.units.holders() {
 		if rec := e.units.get(key); rec.object.updates.AskedBy(name) {
 			e.feed(now, rec)

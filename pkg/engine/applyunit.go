@@ -66,7 +66,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)
-	e.opts.History.Changed(now, was, rec.state())
+	e.opts.changed(now, rec, was, rec.state())
 	if before.hasConsumer != u.hasConsumer {
 		e.pods.retellNaming(now, u.key())
 	}
@@ -82,7 +82,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 func (e *Engine) addUnit(now time.Time, u *unitObject) {
 	rec := e.units.add(u)
 	e.feed(now, rec)
-	e.opts.History.Changed(now, history.State{}, rec.state())
+	e.opts.changed(now, rec, history.State{}, rec.state())
 	e.pods.retellNaming(now, u.key())
 }
 
@@ -94,13 +94,20 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 		rec.reporting.cancel()
 	}
 	e.keepPast(now, rec)
-	e.opts.History.Changed(now, rec.state(), history.State{})
+	e.opts.changed(now, rec, rec.state(), history.State{})
 	e.units.remove(rec)
 	delete(e.reports, key)
 	e.core.acquit(key)
 	e.core.call("", func(s *admission.State) { s.DeleteUnit(now, key) })
 	e.pods.retellNaming(now, key)
 	e.touch(now, key, rec)
+}
+
+func (o *Options) changed(now time.Time, rec *unitRecord, was, is history.State) {
+	o.History.Changed(now, was, is)
+	if o.Witness != nil {
+		o.Witness.Unit(rec.object.key(), rec.object.UID, is.Phase)
+	}
 }
 
 // feed gives the unit to the core as it resolves now.

@@ -46,9 +46,6 @@ import (
 // maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
 const maxPodSets = 64
 
-// maxTaken bounds what one unit takes back. The CRD allows as many.
-const maxTaken = 1024
-
 // decodeUnit never fails: an object that cannot be read, in part or at all, becomes a parked unit with a reason.
 func decodeUnit(w *wireUnit) (u *unitObject) {
 	m := &w.Metadata
@@ -410,7 +407,7 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 // nothing.
 func takesFrom(text json.RawMessage, attempts int64) string {
 	var p v1alpha1.Preemption
-	if err := read(text, &p); err != nil || len(p.Holds) > maxTaken || p.Attempts != attempts {
+	if err := read(text, &p); err != nil || len(p.Holds) > reclaim.MostHolds || p.Attempts != attempts {
 		return ""
 	}
 	return reclaim.Join(p.Holds)

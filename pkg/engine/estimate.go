@@ -35,9 +35,7 @@ const (
 type difference struct{ resource, direction string }
 
 // each is what one pod of the set is estimated to ask for, rounded up.
-func (s *podSetTotal) each() resources.List {
-	return s.total.Part(1, s.count)
-}
+func (s *podSetTotal) each() resources.List { return s.total.Part(1, s.count) }
 
 // expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
 // does; those of a managed job are the job's.

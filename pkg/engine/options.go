@@ -21,6 +21,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -120,12 +122,21 @@ type Options struct {
 	Policies map[string]queue.Factory
 	Checks   []queue.Check
 	Order    queue.Order
-	// Metrics counts, and History records transitions of units; nil does nothing.
+	// Metrics counts, History records transitions of units, and Witness is told of changes; nil does nothing.
 	Metrics *metrics.Set
 	History *history.Recorder
+	Witness Witness
 	// Submit, if set, takes the writes instead of the pool of writers. The receiver of a Write calls its Do until the
 	// outcome is definite and hands every Result to Engine.Settle.
 	Submit func(*Write)
+}
+
+// Witness is told of units, without a phase of deleted ones, of pods that are bound to a node, and of AdmissionChecks.
+// The goroutine of the engine calls its methods: they must not block.
+type Witness interface {
+	Unit(key string, uid types.UID, phase unit.Phase)
+	Bound(unit types.UID, node string)
+	Check(name string)
 }
 
 func (o *Options) complete() error {

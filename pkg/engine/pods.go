@@ -81,6 +81,9 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 		p.unindex(rec)
 	}
 	unitRecord := p.units.get(rec.unit)
+	if bound && unitRecord != nil && p.opts.Witness != nil {
+		p.opts.Witness.Bound(unitRecord.object.UID, pod.Spec.NodeName)
+	}
 	if rec.pod = pod; bound || unitRecord != nil && unitRecord.object.updates != nil {
 		p.publisher.touchPod(pod.UID)
 	}

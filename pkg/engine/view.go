@@ -80,9 +80,7 @@ func (v View) Loaded() bool { return v.e.loaded && v.e.core.sound() }
 
 // RequestAudit is AuditSoon for anybody: at most once a minute. It returns how long to wait before asking again, zero
 // if an audit is made.
-func (v View) RequestAudit() time.Duration {
-	return v.e.audits.request(v.e.opts.Clock.Now())
-}
+func (v View) RequestAudit() time.Duration { return v.e.audits.request(v.e.opts.Clock.Now()) }
 
 // LastAudit is the result of the last audit, nil before there is one.
 func (v View) LastAudit() *Audit { return v.e.LastAudit() }

@@ -34,6 +34,7 @@ import (
 const (
 	AdmissionChecks  featuregate.Feature = "AdmissionChecks"
 	PartialAdmission featuregate.Feature = "PartialAdmission"
+	Placement        featuregate.Feature = "Placement"
 )
 
 // Definition of a gate.
@@ -74,6 +75,12 @@ func Definitions() []Definition {
 			On: "jobs that say so may be admitted with fewer pods than they ask for",
 			Off: "scheduler: they are admitted as a whole or not at all; controller: their units do not say with how few pods " +
 				"they can do",
+		},
+		{
+			Name: Placement, Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha},
+			On: "the scheduler answers AdmissionChecks with the controllerName `koord-queue/placement`: a job is released when " +
+				"all its pods find a node",
+			Off: "such checks are not answered, and queues that name them reserve nothing new (`CheckInactive`)",
 		},
 	}
 }

@@ -33,11 +33,12 @@ func TestDefaults(t *testing.T) {
 	for _, name := range []featuregate.Feature{AdmissionChecks, PartialAdmission} {
 		require.True(t, gates.Enabled(name), name)
 	}
+	require.False(t, gates.Enabled(Placement))
 	require.True(t, slices.IsSortedFunc(Definitions(), func(a, b Definition) int {
 		return strings.Compare(string(a.Name), string(b.Name))
 	}))
 	for _, d := range Definitions() {
-		require.Equal(t, "Beta", d.Stage())
+		require.Equal(t, map[bool]string{true: "Beta", false: "Alpha"}[d.Spec.Default], d.Stage())
 		require.NotEmpty(t, d.On)
 		require.NotEmpty(t, d.Off)
 	}
@@ -57,7 +58,7 @@ func TestAnUnknownGateIsNamedWithThoseThatAre(t *testing.T) {
 	for _, name := range []string{"AdmisionChecks", "AllBeta", ""} {
 		_, err := New(map[string]bool{name: true})
 		require.EqualError(t, err, `featureGates: Unsupported value: "`+name+
-			`": supported values: "AdmissionChecks", "PartialAdmission"`)
+			`": supported values: "AdmissionChecks", "PartialAdmission", "Placement"`)
 	}
 }
 
@@ -70,5 +71,6 @@ func TestMetric(t *testing.T) {
 # TYPE kubernetes_feature_enabled gauge
 kubernetes_feature_enabled{name="AdmissionChecks",stage="BETA"} 0
 kubernetes_feature_enabled{name="PartialAdmission",stage="BETA"} 1
+kubernetes_feature_enabled{name="Placement",stage="ALPHA"} 0
 `), "kubernetes_feature_enabled"))
 }

@@ -122,20 +122,14 @@ func newShortage(m *model, placed int, statuses []*fwk.Status, all bool) *Shorta
 // promises are placed pods of units that are not bound yet.
 type promises map[types.UID][]Placed
 
-// bound takes one pod from the promise to a unit: one on the node if there is one, or else the last one of the set.
-func (p promises) bound(unit types.UID, set, node string) {
-	found := -1
-	for i, placed := range p[unit] {
-		if placed.Set != set {
-			continue
-		}
-		found = i
-		if placed.Node == node {
-			break
-		}
-	}
+// bound takes one pod from the promise to a unit: one on the node if there is one, or else the last one.
+func (p promises) bound(unit types.UID, node string) {
+	found := len(p[unit]) - 1
 	if found < 0 {
 		return
+	}
+	if at := slices.IndexFunc(p[unit], func(placed Placed) bool { return placed.Node == node }); at >= 0 {
+		found = at
 	}
 	if p[unit][found].Count--; p[unit][found].Count == 0 {
 		p[unit] = slices.Delete(p[unit], found, found+1)

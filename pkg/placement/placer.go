@@ -92,11 +92,18 @@ func (p *Placer) Promise(a Answer) {
 	}
 }
 
-// Bound ends the promise for one pod, because the pod of the set now counts on a node.
-func (p *Placer) Bound(unit types.UID, set, node string) {
+// Bound ends the promise for one pod of a unit, because the pod now counts on a node.
+func (p *Placer) Bound(unit types.UID, node string) {
 	p.promising.Lock()
 	defer p.promising.Unlock()
-	p.promises.bound(unit, set, node)
+	p.promises.bound(unit, node)
+}
+
+// Promised says whether nodes are kept for a unit.
+func (p *Placer) Promised(unit types.UID) bool {
+	p.promising.Lock()
+	defer p.promising.Unlock()
+	return len(p.promises[unit]) > 0
 }
 
 // Forget ends all that is promised to a unit.

@@ -246,12 +246,11 @@ func TestPromises(t *testing.T) {
 	bound := []*v1.Pod{on("n0", pod("b0", "cpu", "1")), on("n0", pod("b1", "cpu", "1"))}
 	w.add(nil, bound)
 	for _, p := range bound {
-		w.placer.Bound("first", "first", p.Spec.NodeName)
+		w.placer.Bound("first", p.Spec.NodeName)
 	}
-	w.placer.Bound("first", "no such set", "n0")
-	w.placer.Bound("nobody", "first", "n0")
+	w.placer.Bound("nobody", "n0")
 	require.Equal(t, 1, w.place(second).Shortage.Placed)
-	w.placer.Bound("first", "first", "n1")
+	w.placer.Bound("first", "n1")
 	require.Empty(t, w.placer.promises)
 	require.True(t, w.place(second).Fits)
 

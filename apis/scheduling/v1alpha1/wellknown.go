@@ -114,5 +114,9 @@ const (
 // parameters of kind ProvisioningRequestConfig. jobqueue-controller answers them.
 const ProvisioningController = "koord-queue/provisioning-request"
 
+// PlacementController is the controllerName of AdmissionChecks that the scheduler answers: a job is released when all its
+// pods find a node.
+const PlacementController = "koord-queue/placement"
+
 // QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.
 var QuotaLabels = [...]string{LabelQuotaName, LabelQuotaNameFallback1, LabelQuotaNameFallback2}

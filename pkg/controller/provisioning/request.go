@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -35,6 +34,7 @@ import (
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
@@ -71,7 +71,7 @@ func podSetsOf(
 	var sets []podSet
 	for i := range unit.Spec.PodSets {
 		set := &unit.Spec.PodSets[i]
-		count := podsOf(unit, set)
+		count := admissioncheck.Pods(unit, set)
 		if count <= 0 {
 			continue
 		}
@@ -89,52 +89,17 @@ func podSetsOf(
 	return sets, nil
 }
 
-// podsOf is how many pods of a set quota is reserved for that have yet to come.
-func podsOf(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet) int32 {
-	count := set.Count
-	for i := range unit.Status.ReclaimablePods {
-		if ended := &unit.Status.ReclaimablePods[i]; ended.Name == set.Name {
-			count -= ended.Count
-		}
-	}
-	for i := range unit.Status.Admissions {
-		of := &unit.Status.Admissions[i]
-		if n := of.Replicas; of.Name == set.Name && n >= 0 && n <= math.MaxInt32 {
-			count = min(count, int32(n))
-		}
-	}
-	return count
-}
-
-// templateOf is what the autoscaler reads of the pods: what says where they can run and what they take there. Nothing
-// else is copied, whatever units hold. As in pods, what is limited and not asked for is asked for.
+// templateOf is what the autoscaler reads of the pods. Nothing else is copied, whatever units hold.
 func templateOf(set *v1alpha1.PodSet) (pods corev1.PodTemplateSpec, err error) {
-	reduced, err := podtemplate.Reduce(set.Template.Raw)
-	if err != nil {
-		return pods, err
-	}
-	if err := json.Unmarshal(reduced, &pods); err != nil {
+	if pods, err = podtemplate.Scheduled(set.Template.Raw); err != nil {
 		return pods, err
 	}
 	for _, containers := range [][]corev1.Container{pods.Spec.InitContainers, pods.Spec.Containers} {
 		for i := range containers {
 			containers[i].Image = noImage
-			askForLimits(&containers[i].Resources)
 		}
 	}
 	return pods, nil
-}
-
-func askForLimits(r *corev1.ResourceRequirements) {
-	for name, limit := range r.Limits {
-		if _, asked := r.Requests[name]; asked {
-			continue
-		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
-		}
-		r.Requests[name] = limit
-	}
 }
 
 // uses says whether pods ask for one of the resources; where none are named, all are meant.

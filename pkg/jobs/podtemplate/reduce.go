@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -65,6 +66,36 @@ func Reduce(template []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return json.Marshal(ReduceValue(whole))
+}
+
+// Scheduled is a pod template with nothing but what says where its pods can run and what they take there. As in pods,
+// what is limited and not asked for is asked for. The error is ErrMalformed.
+func Scheduled(template []byte) (pods corev1.PodTemplateSpec, err error) {
+	reduced, err := Reduce(template)
+	if err != nil {
+		return pods, err
+	}
+	if err := DecodeInto(reduced, &pods); err != nil {
+		return pods, err
+	}
+	for _, containers := range [][]corev1.Container{pods.Spec.InitContainers, pods.Spec.Containers} {
+		for i := range containers {
+			askForLimits(&containers[i].Resources)
+		}
+	}
+	return pods, nil
+}
+
+func askForLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, asked := r.Requests[name]; asked {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit
+	}
 }
 
 // of an object. What is not an object where one is expected goes.

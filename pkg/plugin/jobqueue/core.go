@@ -44,6 +44,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/placementcheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/visibility"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -61,6 +62,7 @@ type core struct {
 	extensions *extensions
 	handle     fwktype.Handle
 	engine     *engine.Engine
+	placement  *placementcheck.Checker // nil without the feature gate
 	gate       *Gate
 	stragglers *stragglers
 	// insecure answers on the plain port; nil if nothing does.
@@ -190,6 +192,12 @@ func (c *core) buildEngine(
 		return err
 	}
 	o := c.engineOptions()
+	if c.gates.Enabled(features.Placement) {
+		if c.placement, err = newPlacement(c.ctx, cfg, c.handle); err != nil {
+			return err
+		}
+		o.Witness = c.placement
+	}
 	o.Client, o.Metadata, o.Jobs = client, c.metadata, first.factory
 	o.Pods = c.handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	o.Quotas, o.Outstanding, o.Predicate = quotas, quotas.SetOutstanding, first.predicate
@@ -295,6 +303,9 @@ func (c *core) lead() {
 	c.watchdog.Lead(c.ctx)
 	c.leading.Store(true)
 	c.engine.Lead()
+	if c.placement != nil {
+		go c.placement.Run(c.ctx)
+	}
 }
 
 // podsNamed are those of the pods that exist.

@@ -1,0 +1,201 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package placementcheck
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
+)
+
+// searchTime bounds the search for the nodes of one unit.
+const searchTime = 15 * time.Second
+
+// A unit that finds no nodes is tried again after leastRetry, and after twice the time with each retry, up to mostRetry.
+const leastRetry, mostRetry = 5 * time.Second, 5 * time.Minute
+
+// ready is the message of a unit whose pods find nodes.
+const ready = "all pods find a node"
+
+// Placer looks for nodes and keeps them, as *placement.Placer does.
+type Placer interface {
+	Place(ctx context.Context, r placement.Request) (placement.Answer, error)
+	Promise(a placement.Answer)
+	Promised(unit types.UID) bool
+	Bound(unit types.UID, node string)
+	Forget(unit types.UID)
+}
+
+// Checker answers the checks of v1alpha1.PlacementController. It is told of units, pods and checks, as an
+// engine.Witness; Run answers.
+type Checker struct {
+	placer     Placer
+	objects    client.Client
+	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
+	queue      workqueue.TypedRateLimitingInterface[item]
+}
+
+// item is a unit, or an AdmissionCheck, which has no namespace.
+type item struct{ namespace, name string }
+
+// New returns a checker that reads and writes with a client.
+func New(placer Placer, objects client.Client) *Checker {
+	return &Checker{
+		placer: placer, objects: objects,
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[item]()),
+	}
+}
+
+// Unit is in a phase; without one it is gone.
+func (c *Checker) Unit(key string, uid types.UID, phase unit.Phase) {
+	switch namespace, name, err := cache.SplitMetaNamespaceKey(key); {
+	case err != nil || phase.Releases():
+	case phase == unit.PhaseReserved:
+		c.queue.Add(item{namespace, name})
+	default:
+		c.placer.Forget(uid)
+	}
+}
+
+// Bound says that a pod of a unit is on a node.
+func (c *Checker) Bound(of types.UID, node string) { c.placer.Bound(of, node) }
+
+// Check was changed.
+func (c *Checker) Check(name string) { c.queue.Add(item{name: name}) }
+
+// Run answers until the context ends. One unit is looked at after the other, so that nodes are promised once.
+func (c *Checker) Run(ctx context.Context) {
+	go func() {
+		<-ctx.Done()
+		c.queue.ShutDown()
+	}()
+	for c.answer(ctx) {
+	}
+}
+
+func (c *Checker) answer(ctx context.Context) bool {
+	next, down := c.queue.Get()
+	if down {
+		return false
+	}
+	defer c.queue.Done(next)
+	result, err := c.reconcile(ctx, next)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "A placement check is answered again", "object", klog.KRef(next.namespace, next.name))
+		c.queue.AddRateLimited(next)
+		return true
+	}
+	c.queue.Forget(next)
+	if result.RequeueAfter > 0 {
+		c.queue.AddAfter(next, result.RequeueAfter)
+	}
+	return true
+}
+
+func (c *Checker) reconcile(ctx context.Context, next item) (reconcile.Result, error) {
+	if c.controller == nil {
+		mapping, err := c.objects.RESTMapper().RESTMapping(schema.GroupKind{Group: v1beta1.GroupName, Kind: "AdmissionCheck"})
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		c.controller = &admissioncheck.Controller{ControllerName: v1alpha1.PlacementController, Check: c.check}
+		c.controller.Use(c.objects, mapping.GroupVersionKind)
+	}
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: next.namespace, Name: next.name}}
+	if next.namespace == "" {
+		return c.controller.ReconcileCheck(ctx, request)
+	}
+	return c.controller.ReconcileUnit(ctx, request)
+}
+
+// check looks for nodes once per reservation: what was promised to a unit stays until its pods are bound.
+func (c *Checker) check(
+	ctx context.Context, qu *v1alpha1.QueueUnit, check *v1beta1.AdmissionCheck,
+) (a admissioncheck.Answer, err error) {
+	if c.placer.Promised(qu.UID) {
+		return admissioncheck.Answer{State: admissioncheck.Ready, Message: ready}, nil
+	}
+	sets, err := podSets(qu)
+	if err != nil {
+		return admissioncheck.Answer{State: admissioncheck.Retry, Message: err.Error()}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	found, err := c.placer.Place(ctx, placement.Request{Sets: sets})
+	if err != nil {
+		return a, err
+	}
+	if !found.Fits {
+		return admissioncheck.Answer{
+			State: admissioncheck.Retry, Message: found.Shortage.String(), RequeueAfter: retryAfter(qu, check.Name),
+		}, nil
+	}
+	c.placer.Promise(found)
+	return admissioncheck.Answer{State: admissioncheck.Ready, Message: ready}, nil
+}
+
+func retryAfter(qu *v1alpha1.QueueUnit, check string) time.Duration {
+	after := leastRetry
+	for i := range qu.Status.AdmissionChecks {
+		if s := &qu.Status.AdmissionChecks[i]; s.Name == check {
+			after <<= min(max(ptr.Deref(s.RetryCount, 0), 0), 10)
+		}
+	}
+	return min(after, mostRetry)
+}
+
+// podSets are the pods of a unit that are still to come. The error is about a template that cannot be read.
+func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
+	for i := range qu.Spec.PodSets {
+		set := &qu.Spec.PodSets[i]
+		count := admissioncheck.Pods(qu, set)
+		if count <= 0 {
+			continue
+		}
+		pods, err := podtemplate.Scheduled(set.Template.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("template of pod set %q: %w", set.Name, err)
+		}
+		sets = append(sets, placement.PodSet{
+			Unit: qu.UID, Name: set.Name, Count: int(count), Template: &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: qu.Namespace, Labels: pods.Labels, Annotations: pods.Annotations,
+				},
+				Spec: pods.Spec,
+			},
+		})
+	}
+	return sets, nil
+}

@@ -1,0 +1,201 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package placementcheck
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
+)
+
+// nodes are a placer with room for so many pods.
+type nodes struct {
+	room     int
+	err      error
+	asked    []placement.PodSet
+	promised map[types.UID]int
+}
+
+func (n *nodes) Place(_ context.Context, r placement.Request) (a placement.Answer, err error) {
+	n.asked = append(n.asked, r.Sets...)
+	free := n.room
+	for _, count := range n.promised {
+		free -= count
+	}
+	for _, set := range r.Sets {
+		if free -= set.Count; free < 0 {
+			return placement.Answer{Shortage: &placement.Shortage{Set: set.Name, Count: set.Count}}, n.err
+		}
+		a.Placed = append(a.Placed, placement.Placed{Unit: set.Unit, Set: set.Name, Count: set.Count})
+	}
+	a.Fits = true
+	return a, n.err
+}
+
+func (n *nodes) Promise(a placement.Answer) {
+	for _, placed := range a.Placed {
+		n.promised[placed.Unit] += placed.Count
+	}
+}
+func (n *nodes) Promised(of types.UID) bool   { return n.promised[of] > 0 }
+func (n *nodes) Bound(of types.UID, _ string) { n.promised[of]-- }
+func (n *nodes) Forget(of types.UID)          { delete(n.promised, of) }
+
+type world struct {
+	t       *testing.T
+	nodes   *nodes
+	objects client.Client
+	*Checker
+}
+
+func newWorld(t *testing.T, room int, units ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	require.NoError(t, v1beta1.AddToScheme(scheme))
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1beta1.SchemeGroupVersion})
+	mapper.Add(v1beta1.SchemeGroupVersion.WithKind("AdmissionCheck"), meta.RESTScopeRoot)
+	check := &v1beta1.AdmissionCheck{
+		ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
+		Spec:       v1beta1.AdmissionCheckSpec{ControllerName: v1alpha1.PlacementController},
+	}
+	w := &world{t: t, nodes: &nodes{room: room, promised: map[types.UID]int{}}}
+	w.objects = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(units, check)...).
+		WithStatusSubresource(check, &v1alpha1.QueueUnit{}).Build()
+	w.Checker = New(w.nodes, w.objects)
+	return w
+}
+
+// reserved is a unit that waits for the check, with two pod sets of so many pods.
+func reserved(name string, first, second int32) *v1alpha1.QueueUnit {
+	template := runtime.RawExtension{Raw: []byte(
+		`{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"resources":{"limits":{"cpu":"2"}},"command":["c"]}]}}`)}
+	return &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec: v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{
+			{Name: "first", Count: first, Template: template}, {Name: "second", Count: second, Template: template},
+		}},
+		Status: v1alpha1.QueueUnitStatus{
+			Phase: v1alpha1.PhaseReserved, AdmissionChecks: []v1alpha1.AdmissionCheckState{{Name: "nodes"}},
+		},
+	}
+}
+
+// answered works through what is queued, and says what a unit was answered.
+func (w *world) answered(name string) v1alpha1.AdmissionCheckState {
+	w.t.Helper()
+	for w.queue.Len() > 0 {
+		require.True(w.t, w.answer(w.t.Context()))
+	}
+	qu := &v1alpha1.QueueUnit{}
+	require.NoError(w.t, w.objects.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, qu))
+	return qu.Status.AdmissionChecks[0]
+}
+
+func TestNodesArePromisedOnce(t *testing.T) {
+	w := newWorld(t, 5, reserved("a", 2, 1), reserved("b", 2, 1))
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Ready, w.answered("a").State)
+	pod := w.nodes.asked[0].Template
+	require.Equal(t, "ns", pod.Namespace)
+	require.Equal(t, map[string]string{"app": "a"}, pod.Labels)
+	require.Empty(t, pod.Spec.Containers[0].Command)
+	require.Equal(t, "2", pod.Spec.Containers[0].Resources.Requests.Cpu().String(), "a limit is asked for")
+
+	w.Unit("ns/b", "b", unit.PhaseReserved)
+	no := w.answered("b")
+	require.Equal(t, admissioncheck.Retry, no.State)
+	require.Contains(t, no.Message, `pod set "second"`)
+	require.EqualValues(t, 5, *no.RequeueAfterSeconds)
+
+	// Asked again, the first unit keeps what it has. Released, it does until its pods are bound, or it loses its quota.
+	before := len(w.nodes.asked)
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Ready, w.answered("a").State)
+	require.Len(t, w.nodes.asked, before)
+	w.Unit("ns/a", "a", unit.PhaseDequeued)
+	w.Bound("a", "n0")
+	require.Equal(t, 2, w.nodes.promised["a"])
+	for _, phase := range []unit.Phase{unit.PhaseEnqueued, ""} {
+		w.nodes.promised["a"] = 2
+		w.Unit("ns/a", "a", phase)
+		require.NotContains(t, w.nodes.promised, types.UID("a"), phase)
+	}
+}
+
+func TestPodsThatHaveYetToCome(t *testing.T) {
+	partial := reserved("a", 4, 3)
+	partial.Status.Admissions = []v1alpha1.Admission{{Name: "first", Replicas: 2}, {Name: "second", Replicas: 3}}
+	partial.Status.ReclaimablePods = []v1alpha1.ReclaimablePod{{Name: "second", Count: 3}}
+	w := newWorld(t, 2, partial)
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Ready, w.answered("a").State)
+	require.Len(t, w.nodes.asked, 1)
+	require.Equal(t, 2, w.nodes.asked[0].Count)
+}
+
+func TestRetryAfter(t *testing.T) {
+	for retries, seconds := range map[int32]int{-1: 5, 0: 5, 1: 10, 5: 160, 6: 300, 1 << 30: 300} {
+		qu := reserved("a", 1, 1)
+		qu.Status.AdmissionChecks[0].RetryCount = &retries
+		require.Equal(t, time.Duration(seconds)*time.Second, retryAfter(qu, "nodes"))
+	}
+}
+
+// What cannot be answered is asked again, or waits for another template.
+func TestFaults(t *testing.T) {
+	broken := reserved("broken", 1, 1)
+	broken.Spec.PodSets[1].Template.Raw = []byte(
+		`{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e999999999"}}}]}}`)
+	w := newWorld(t, 9, reserved("a", 1, 1), broken)
+	w.nodes.err = errors.New("no snapshot")
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	require.Empty(t, w.answered("a").State)
+	require.Equal(t, 1, w.queue.NumRequeues(item{"ns", "a"}))
+	w.nodes.err = nil
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Ready, w.answered("a").State)
+	w.Unit("ns/broken", "broken", unit.PhaseReserved)
+	require.Contains(t, w.answered("broken").Message, `pod set "second"`)
+	w.Unit("ns/gone", "gone", unit.PhaseReserved)
+	w.answered("a")
+}
+
+func TestTheCheckIsActive(t *testing.T) {
+	w := newWorld(t, 0)
+	w.Check("nodes")
+	require.True(t, w.answer(t.Context()))
+	check := &v1beta1.AdmissionCheck{}
+	require.NoError(t, w.objects.Get(t.Context(), client.ObjectKey{Name: "nodes"}, check))
+	require.True(t, meta.IsStatusConditionTrue(check.Status.Conditions, v1beta1.ConditionActive))
+}

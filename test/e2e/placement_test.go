@@ -1,0 +1,88 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+)
+
+// Quota is free and nodes are fragmented: a job is released when all its pods find a node.
+func TestPlacement(t *testing.T) {
+	c := start(t, "placement", controlplane.Options{Nodes: 2, NodeCPU: "4"})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
+		}
+		_ = c.Stop()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
+		controlplane.JobQueueArgs(config)["featureGates"] = map[string]any{"Placement": true}
+	}}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(ctx,
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "AdmissionCheck",
+			"metadata": map[string]any{"name": "nodes"},
+			"spec":     map[string]any{"controllerName": schedulingv1alpha1.PlacementController},
+		}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	ns := c.namespace(t, "placement")
+	c.quota(t, ns, "placed", 8, 8)
+	c.patchQueue(t, "placed", `{"spec":{"admissionChecks":[{"name":"nodes"}]}}`)
+
+	// Two cpus are used on each node: four are free, and no node has three.
+	for _, node := range []string{"node-0000", "node-0001"} {
+		_, err := c.kube.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "on-" + node},
+			Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+				Name: "c", Image: "none", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+				},
+			}}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	c.create(t, newJob(ns, "large", suspended, ofQuota("placed"), cpu("3"), runs(time.Hour)))
+	c.waitPhase(t, ns, "large", schedulingv1alpha1.PhaseTimeoutBackoff)
+	evicted := meta.FindStatusCondition(c.unit(t, ns, "large").Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	require.Equal(t, "CheckRetry", evicted.Reason)
+	require.Contains(t, evicted.Message, "0/2 nodes are available: 2 Insufficient cpu")
+	require.Empty(t, c.podsOf(t, ns, "large"))
+
+	// One that fits goes. The other one follows when a node has room.
+	c.create(t, newJob(ns, "small", suspended, ofQuota("placed"), cpu("2"), runs(time.Hour)))
+	c.waitPhase(t, ns, "small", schedulingv1alpha1.PhaseRunning)
+	require.NoError(t, c.kube.CoreV1().Pods(ns).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
+		metav1.ListOptions{FieldSelector: "spec.nodeName=node-0001"}))
+	c.waitPhase(t, ns, "large", schedulingv1alpha1.PhaseRunning)
+	c.agrees(t)
+}
