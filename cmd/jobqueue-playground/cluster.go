@@ -97,7 +97,11 @@ func startCluster(
 			return nil, err
 		}
 	}
-	if err := startQueue(ctx, cp, step); err != nil {
+	var gates map[string]any
+	if of.cases != nil {
+		gates = of.cases.Gates
+	}
+	if err := startQueue(ctx, cp, gates, step); err != nil {
 		return nil, err
 	}
 	if err := cp.Apply(ctx, of.objects); err != nil {
@@ -116,15 +120,20 @@ func startCluster(
 	return cp, nil
 }
 
-// startQueue starts scheduler and controller.
-func startQueue(ctx context.Context, cp *controlplane.ControlPlane, step func(string)) error {
+// startQueue starts the scheduler, with feature gates, and the controller.
+func startQueue(ctx context.Context, cp *controlplane.ControlPlane, gates map[string]any, step func(string)) error {
 	port, err := controlplane.VisibilityPort()
 	if err != nil {
 		return err
 	}
 	// The table of the demo reads the plain port of this machine.
 	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{
-		LeaderElect: true, VisibilityPort: port, Mutate: controlplane.InsecureVisibility,
+		LeaderElect: true, VisibilityPort: port, Mutate: func(config map[string]any) {
+			controlplane.InsecureVisibility(config)
+			if len(gates) > 0 {
+				controlplane.JobQueueArgs(config)["featureGates"] = gates
+			}
+		},
 	})
 	if err != nil {
 		return err

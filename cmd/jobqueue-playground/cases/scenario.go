@@ -18,6 +18,7 @@ limitations under the License.
 package cases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -42,6 +43,8 @@ type Scenario struct {
 	Nodes int
 	// Interval is the mean time between two jobs.
 	Interval time.Duration
+	// Gates are the feature gates of the scheduler.
+	Gates map[string]any
 	// Start, if set, runs something until the context ends. The error that comes then is nil if that went well.
 	Start func(context.Context, *controlplane.ControlPlane) (<-chan error, error)
 	// Do, if set, is done once, as soon as it is due.
@@ -55,7 +58,7 @@ type Scenario struct {
 }
 
 // All are the scenarios. A further one is one more entry.
-func All() []*Scenario { return []*Scenario{checks(), reclaim()} }
+func All() []*Scenario { return []*Scenario{checks(), reclaim(), strict()} }
 
 // Case is a kind of job of a scenario.
 type Case struct {
@@ -64,6 +67,7 @@ type Case struct {
 	namespace, quota, queue string
 	jobs                    int
 	pods                    int32
+	milliCPU                int64 // of each pod; 0 is one core
 	run                     time.Duration
 	// Refused: its jobs are not to run.
 	Refused bool
@@ -109,7 +113,7 @@ func (s *Scenario) Jobs() (all []Submission, err error) {
 
 func (c *Case) job(i int) *batchv1.Job {
 	name := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), i)
-	j := PlainJob(c.namespace, c.quota, name, c.pods, 1000, c.run)
+	j := PlainJob(c.namespace, c.quota, name, c.pods, cmp.Or(c.milliCPU, 1000), c.run)
 	suspended := true
 	j.Spec.Suspend = &suspended
 	j.Annotations = map[string]string{}

@@ -54,6 +54,7 @@ type story struct {
 	// for a check, unpaid those without what a check wrote.
 	bound            map[string]time.Time
 	early, unpaid    int
+	made             map[string]time.Time // when each pod was first seen
 	complete, failed bool
 	// granted is with how many pods it was admitted last; alive are those on nodes now, peak the most at once.
 	granted     int64
@@ -68,6 +69,16 @@ func (s *story) wait() time.Duration {
 		return 0
 	}
 	return slices.SortedFunc(maps.Values(s.bound), time.Time.Compare)[s.of.pods-1].Sub(s.sent)
+}
+
+// hung is how many of its pods waited for a node for longer than this, or wait still.
+func (s *story) hung(most time.Duration) (n int) {
+	for uid, made := range s.made {
+		if at := s.bound[uid]; at.IsZero() || at.Sub(made) > most {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *story) ended() bool { return s.complete || s.failed || s.deactivated }
@@ -119,7 +130,7 @@ func (s *Scenario) Stories() *Stories { return &Stories{Scenario: s, jobs: map[s
 // of is the story of a job, which may begin with its unit or with the job.
 func (t *Stories) of(job string) *story {
 	if t.jobs[job] == nil {
-		t.jobs[job] = &story{bound: map[string]time.Time{}, alive: map[string]bool{}}
+		t.jobs[job] = &story{bound: map[string]time.Time{}, made: map[string]time.Time{}, alive: map[string]bool{}}
 	}
 	return t.jobs[job]
 }
@@ -219,10 +230,16 @@ func whyThere(u *v1alpha1.QueueUnit) string {
 
 // pod takes the next state of a pod that belongs to a job.
 func (t *Stories) pod(now time.Time, pod checker.Pod, labels map[string]string) {
-	if pod.Job == "" || !pod.Bound {
+	if pod.Job == "" {
 		return
 	}
 	s := t.of(pod.Job)
+	if s.made[pod.UID].IsZero() {
+		s.made[pod.UID] = now
+	}
+	if !pod.Bound {
+		return
+	}
 	if s.alive[pod.UID] = true; pod.Terminal {
 		delete(s.alive, pod.UID)
 	}
