@@ -12,8 +12,8 @@ export CGO_ENABLED ?= 0
 ##@ Try it
 
 # Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color', ARGS=--kinds for eleven kinds of
-# jobs with their operators, ARGS=--scenario=checks for admission checks and time-outs, or ARGS=--scenario=reclaim for a min
-# that is taken back.
+# jobs with their operators, ARGS=--scenario=checks for admission checks and time-outs, ARGS=--scenario=reclaim for a min
+# that is taken back, or ARGS=--scenario=strict for nodes that are fragmented.
 ARGS ?=
 
 .PHONY: demo
