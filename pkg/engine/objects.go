@@ -107,7 +107,7 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 		q.spec.Preemption = queue.Preemption{
 			Reclaim: victims[ptr.Deref(p.Reclaim, "")], WithinQueue: victims[ptr.Deref(p.WithinQueue, "")],
 			MinRunTime: min(secondsOf(int64(ptr.Deref(p.MinRunTimeSeconds, 0))), queue.MostMinRunTime),
-			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted,
+			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted, DryRun: p.DryRun,
 		}
 	}
 	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain

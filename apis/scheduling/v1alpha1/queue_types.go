@@ -198,6 +198,9 @@ type QueuePreemption struct {
 	// preemptAdopted has jobs of this queue be suspended for others also if they ran before they were queued.
 	// +optional
 	PreemptAdopted bool `json:"preemptAdopted,omitempty"`
+	// dryRun has units of this queue take nothing. kubectl jobqueue why says how many units would lose what they hold.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // QueueTimeouts are for how long an admitted unit of a managed job may go without using its quota. When one is over,

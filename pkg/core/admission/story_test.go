@@ -310,6 +310,8 @@ func (st *story) queue(a arguments) {
 			q.Preemption.Reclaim = st.victims(value)
 		case "within":
 			q.Preemption.WithinQueue = st.victims(value)
+		case "dry-run":
+			q.Preemption.DryRun = value == "true"
 		case "min-run":
 			q.Preemption.MinRunTime = time.Duration(st.number(value)) * time.Second
 		case "protected":

@@ -94,6 +94,12 @@ func (t *taking) again(at time.Time) {
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *Plan) bool {
 	n := &u.group.Notes
 	set, obstacle := reclaim.New(t.tree, takerOf(u), leaving, t.promised(u)).Find(among)
+	if n.queue.spec.Preemption.DryRun {
+		for _, h := range set {
+			obstacle.DryRun += len(h.Of)
+		}
+		set = nil
+	}
 	n.searched = now
 	t.hinder(now, u.group, obstacle)
 	var holds []string

@@ -84,6 +84,8 @@ type Preemption struct {
 	// Adopted: also those that ran before they were queued are.
 	MinRunTime         time.Duration
 	Protected, Adopted bool
+	// DryRun: its units are only told what they would take.
+	DryRun bool
 }
 
 // MostMinRunTime bounds the MinRunTime of a queue, so that a loan is not a gift. The schema of Queue bounds it as well.

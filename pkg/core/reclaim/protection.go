@@ -81,6 +81,8 @@ type Obstacle struct {
 	Pods      int64
 	// Until is when the first protection ends; zero if time ends none.
 	Until time.Time
+	// DryRun is how many units would lose what they hold, if the queue of the request took anything.
+	DryRun int
 }
 
 // Some says that there is any.

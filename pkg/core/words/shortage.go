@@ -157,6 +157,9 @@ var protected = [...]string{
 
 // obstacle continues the sentence about a unit that may take what others hold and cannot.
 func obstacle(o *reclaim.Obstacle) string {
+	if o.DryRun > 0 {
+		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun)
+	}
 	var parts []string
 	for p, amount := range o.Protected {
 		if amount > 0 {
