@@ -170,6 +170,46 @@ func TestAMinIsTakenBack(t *testing.T) {
 	watch.clean(t, nil)
 }
 
+// Either process is killed when it is written what a job takes. The owner has its min all the same, by as few victims as
+// it needs, and each job ends once.
+func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "killed-amid-preemption")
+	c.quota(t, ns, "killed-all", 8, 8, isParent())
+	c.quota(t, ns, "killed-borrower", 4, 8, under("killed-all"))
+	c.quota(t, ns, "killed-owner", 4, 8, under("killed-all"))
+	c.patchQueue(t, "killed-owner", `{"spec":{"preemption":{"reclaim":"Any"}}}`)
+	watch := observe(t, c, map[string]int{ns: 8})
+	for round, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller} {
+		job := func(i int) string { return fmt.Sprintf("%s-%d", component, i) }
+		for i := range 4 {
+			c.create(t, newJob(ns, job(i), suspended, ofQuota("killed-borrower"), pods(2), runs(20*second)))
+		}
+		for i := range 4 {
+			c.waitPhase(t, ns, job(i), schedulingv1alpha1.PhaseRunning)
+		}
+		own := "own-" + string(component)
+		c.create(t, newJob(ns, own, suspended, ofQuota("killed-owner"), pods(4), runs(2*second)))
+		require.Eventually(t, func() bool {
+			u := c.unit(t, ns, own)
+			return u != nil && u.Status.Preemption != nil
+		}, soon, pace/10)
+		require.NoError(t, c.Kill(component))
+		require.NoError(t, c.Restart(t.Context(), component))
+		c.waitPhase(t, ns, own, schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+		taken := 0
+		for i := range 4 {
+			if c.unit(t, ns, job(i)).Status.Attempts > 1 ||
+				meta.FindStatusCondition(c.unit(t, ns, job(i)).Status.Conditions, schedulingv1alpha1.ConditionEvicted) != nil {
+				taken++
+			}
+		}
+		require.Equal(t, 2, taken)
+		c.waitDone(t, ns, 5*(round+1), 3*time.Minute)
+	}
+	watch.clean(t, nil)
+}
+
 // A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all
 // while its jobs run and wait: what runs is left alone and keeps counting, and what waits goes on at once.
 func TestQuotaChangesUnderLoad(t *testing.T) {
