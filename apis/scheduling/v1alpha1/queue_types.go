@@ -201,6 +201,12 @@ type QueuePreemption struct {
 	// dryRun has units of this queue take nothing. kubectl jobqueue why says how many units would lose what they hold.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
+	// maxGraceSeconds bounds the grace in seconds that jobs of this queue ask for by the annotation
+	// koord-queue/grace-seconds. Default 0: no grace.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	MaxGraceSeconds *int32 `json:"maxGraceSeconds,omitempty"`
 }
 
 // QueueTimeouts are for how long an admitted unit of a managed job may go without using its quota. When one is over,

@@ -62,6 +62,14 @@ const (
 	// AnnotationMaxExecutionTime on a job is for how many seconds it may run; see spec.maximumExecutionTimeSeconds of its
 	// unit.
 	AnnotationMaxExecutionTime = "scheduling.x-k8s.io/max-exec-time-seconds"
+	// AnnotationGrace on a job is its grace in seconds after an eviction for others, up to spec.preemption.maxGraceSeconds
+	// of its queue. Other text is no grace.
+	AnnotationGrace = "koord-queue/grace-seconds"
+	// AnnotationSuspendAt on a pod is when its job will be suspended, in RFC 3339. The controller writes it.
+	AnnotationSuspendAt = "koord-queue/suspend-at"
+	// AnnotationCheckpointed on a pod, or on its job, is the time of its last checkpoint, in RFC 3339. After an eviction it
+	// acknowledges the notice.
+	AnnotationCheckpointed = "koord-queue/checkpointed"
 	// OverridePrefix begins the annotations by which an operator changes a unit; the controller keeps them. It never
 	// copies them from a job.
 	OverridePrefix = "koord-queue/override-"
