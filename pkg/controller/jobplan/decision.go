@@ -54,6 +54,8 @@ const (
 	LookAtUnit
 	// LookAtJob reads the job from the API server.
 	LookAtJob
+	// LookAtRunning fills in Running.
+	LookAtRunning
 )
 
 // Action is one step.
@@ -93,6 +95,15 @@ type (
 	ResetStart struct{ Job *jobs.Job }
 	// Tell records an event without a write; it is told once for each text.
 	Tell struct{ Event *event.Event }
+	// Notify gives pods a notice, or takes it away. It is no loss if a pod cannot be written: the job is suspended in time.
+	Notify struct {
+		Pods []Pod
+		// Notice that the pods get; nil takes away the one that they have.
+		Notice *Notice
+		// Most is how many pods may be told of one eviction in all, so that a job that takes notices off its pods does not
+		// keep other jobs from theirs.
+		Most int
+	}
 )
 
 func (CreateUnit) action()      {}
@@ -103,6 +114,7 @@ func (DeleteUnit) action()      {}
 func (PatchJob) action()        {}
 func (ResetStart) action()      {}
 func (Tell) action()            {}
+func (Notify) action()          {}
 
 // Lawful says why the change of the unit's status must not be written (I9): of its phase, or of a condition.
 func (a PatchUnitStatus) Lawful() error {

@@ -108,7 +108,7 @@ func adopt(s *Situation) Action {
 
 // suspend a job that is not admitted.
 func suspend(s *Situation) Action {
-	if s.Unit != nil && s.rel == jobunit.Own && evicted(s.Unit) {
+	if s.Unit != nil && s.rel == jobunit.Own && Evicted(s.Unit) {
 		return suspendWith(s, event.Warning("Evicted", "Suspend",
 			"the job lost its admission: "+event.Short(s.Unit.Status.Message+refused(s))))
 	}

@@ -37,7 +37,7 @@ import (
 // observed makes an observation of what a fuzzer wrote; false for what no API server would send.
 func observed(kind, job, unit string, bound byte, managed bool) (Situation, bool) {
 	o := Situation{Now: epoch, Managed: managed, Creation: &podrequest.Creation{}, Bound: Bound(bound % 3),
-		FreshJob: bound >= 3}
+		FreshJob: bound >= 3, MostGrace: noticePause}
 	found, ok := jobkind.Find(kind)
 	if !ok || len(job)+len(unit) > 1<<14 {
 		return o, false
@@ -146,6 +146,8 @@ func carryOut(o *Situation, d Decision) bool {
 		o.FreshUnit = true
 	case LookAtJob:
 		o.FreshJob = true
+	case LookAtRunning:
+		o.Running = []Pod{}
 	default:
 	}
 	did := d.Look != LookNowhere

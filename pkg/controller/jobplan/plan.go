@@ -32,7 +32,7 @@ import (
 var (
 	managedRules   = []rule{finish, awaitChild, enter, replaceStale, yieldName, letGo}
 	waitingRules   = []rule{holdOrAdopt, deactivate, correct, resetEarly, restore, forget}
-	runningRules   = []rule{holdBack, deactivate, resumeAnew, recharge, follow, mirror}
+	runningRules   = []rule{holdBack, deactivate, resumeAnew, withdrawNotice, recharge, follow, mirror}
 	suspendedRules = []rule{
 		holdBack, deactivate, leaveParked, requeueSuspended, reclaim, reconsider, replaceUntrue,
 		readAgain, awaitPods, resume,
@@ -59,7 +59,7 @@ func decide(s *Situation) Decision {
 		return Decision{} // the unit goes with its owner
 	}
 	s.rel = jobunit.Relate(s.Job, s.Unit)
-	if !s.Managed && !isReleased(s) {
+	if !s.Managed && !isReleased(s) && !mustStop(s) {
 		return unmanaged(s)
 	}
 	s.ask()

@@ -159,7 +159,7 @@ func describe(d Decision) string {
 	lines := make([]string, 0, len(d.Do))
 	if d.Look != LookNowhere {
 		return map[Look]string{LookAtPods: "look at pods", LookAtRefusals: "look at refusals", LookAtUnit: "read unit",
-			LookAtJob: "read job"}[d.Look]
+			LookAtJob: "read job", LookAtRunning: "look at running pods"}[d.Look]
 	}
 	for _, action := range d.Do {
 		switch a := action.(type) {
@@ -184,6 +184,12 @@ func describe(d Decision) string {
 			lines = append(lines, "reset start")
 		case Tell:
 			lines = append(lines, "tell"+reason(a.Event))
+		case Notify:
+			verb := map[bool]string{true: "notify", false: "withdraw"}[a.Notice != nil]
+			for _, pod := range a.Pods {
+				verb += " " + pod.Name
+			}
+			lines = append(lines, verb)
 		default:
 			lines = append(lines, fmt.Sprintf("%T", action))
 		}

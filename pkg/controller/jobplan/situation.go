@@ -85,7 +85,11 @@ type Situation struct {
 	Cluster *survey.Cluster `json:"-"`
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
-	Bound             Bound
+	// MostGrace is the longest grace that the queue of the unit gives.
+	MostGrace time.Duration
+	Bound     Bound
+	// Running are the pods of the job that run; nil: nobody has looked.
+	Running []Pod
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
 	// looked.
 	Refusal *string

@@ -60,8 +60,8 @@ func holdsQuota(phase v1alpha1.QueueUnitPhase) bool {
 	return p.Holds() && !p.Releases()
 }
 
-// evicted says whether a unit that waits was admitted before and lost it.
-func evicted(u *v1alpha1.QueueUnit) bool {
+// Evicted says whether a unit that waits was admitted before and lost it.
+func Evicted(u *v1alpha1.QueueUnit) bool {
 	return u.Status.Phase == v1alpha1.PhaseTimeoutBackoff ||
 		meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionEvicted)
 }

@@ -45,6 +45,9 @@ func holdOrAdopt(s *Situation) (Decision, bool) {
 	case madeNoPod(s) && s.Refusal == nil:
 		return look(LookAtRefusals), true
 	default:
+		if d, answers := giveNotice(s); answers {
+			return d, true
+		}
 		return do(append([]Action{suspend(s)}, tellRefusal(s)...)...), true
 	}
 }
@@ -71,7 +74,7 @@ func goOnAdopting(s *Situation) Decision {
 
 func adopting(s *Situation) bool {
 	phase := s.Unit.Status.Phase
-	return s.Unit.Annotations[v1alpha1.AnnotationAdopted] != "" && !evicted(s.Unit) &&
+	return s.Unit.Annotations[v1alpha1.AnnotationAdopted] != "" && !Evicted(s.Unit) &&
 		(phase == "" || phase == v1alpha1.PhaseEnqueued) && isActive(s.Unit)
 }
 
