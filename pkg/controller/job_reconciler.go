@@ -74,6 +74,8 @@ type Shared struct {
 	// Reports is the pace of all reports, Events that of all events about what jobs wait for.
 	Reports flowcontrol.PassiveRateLimiter
 	Events  *event.Slots
+	// Notices is the pace at which pods are told that their jobs will be suspended.
+	Notices flowcontrol.PassiveRateLimiter
 	// Survey of nodes and quotas, for warnings.
 	Survey *survey.Survey
 }

@@ -19,11 +19,13 @@ package controller
 import (
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -84,22 +86,36 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 		err = o.readUnit(ctx, s)
 	case jobplan.LookAtJob:
 		err = o.readJob(ctx, s)
+	case jobplan.LookAtRunning:
+		s.Running, err = runningPods(ctx, o.live, s.Job)
 	case jobplan.LookNowhere:
 	}
 	return err
 }
 
-// askQueue fills in what the queue says about jobs that their owners suspend. A queue that is not there says nothing.
+// askQueue fills in what the queue says about jobs that their owners suspend, and about the grace of evicted jobs. A
+// queue that is not there says nothing.
 func (o *observer) askQueue(ctx context.Context, s *jobplan.Situation) error {
-	if s.Unit == nil || s.Unit.Spec.Queue == "" || !s.Job.Suspended() || s.Job.SuspendedByUs() {
+	s.RequeuesSuspended, s.MostGrace = false, 0
+	if s.Unit == nil || s.Job.SuspendedByUs() || !s.Job.Suspended() && !jobplan.Evicted(s.Unit) {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: o.options.QueueNamespace, Name: s.Unit.Spec.Queue}
+	if e := s.Unit.Status.Effective; e != nil && e.Queue != "" {
+		key.Name = e.Queue
+	}
+	if key.Name == "" {
 		return nil
 	}
 	queue := &v1alpha1.Queue{}
-	err := o.cache.Get(ctx, types.NamespacedName{Namespace: o.options.QueueNamespace, Name: s.Unit.Spec.Queue}, queue)
-	if err == nil && queue.Spec.OnOwnerSuspend != nil {
-		s.RequeuesSuspended = *queue.Spec.OnOwnerSuspend == v1alpha1.OwnerSuspendRequeue
+	if err := o.cache.Get(ctx, key, queue); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	return client.IgnoreNotFound(err)
+	s.RequeuesSuspended = ptr.Deref(queue.Spec.OnOwnerSuspend, "") == v1alpha1.OwnerSuspendRequeue
+	if p := queue.Spec.Preemption; p != nil {
+		s.MostGrace = time.Duration(ptr.Deref(p.MaxGraceSeconds, 0)) * time.Second
+	}
+	return nil
 }
 
 // unit is what the cache has of a unit, nil if there is none; one that is larger than caches keep is read from the API
@@ -222,8 +238,9 @@ func (o *observer) readUnit(ctx context.Context, s *jobplan.Situation) error {
 		s.Unit = nil
 		return nil
 	}
-	if err == nil {
-		s.Unit = unit
+	if err != nil {
+		return err
 	}
-	return err
+	s.Unit = unit
+	return o.askQueue(ctx, s)
 }

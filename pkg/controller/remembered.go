@@ -41,6 +41,9 @@ type remembered struct {
 	started time.Time
 	// patched is when its unit was set right last, if that was lately.
 	patched time.Time
+	// notified is how many pods were told of the eviction at this time.
+	evicted  time.Time
+	notified int
 	// written are the resourceVersions that this process wrote last of the job and its unit, so that no decision is made
 	// on a cached state from before the own write. What a watch catches up with is forgotten.
 	written map[types.UID]string
@@ -64,6 +67,19 @@ func (m *remembered) observe(s *jobplan.Situation) {
 	if s.PatchedLately = lately(m.patched, now, correctionDelay); !s.PatchedLately {
 		m.patched = time.Time{}
 	}
+}
+
+// mayNotify one more pod, and counts it.
+func (m *remembered) mayNotify(a jobplan.Notify) bool {
+	of := time.Time{}
+	if a.Notice != nil {
+		of = a.Notice.Evicted
+	}
+	if !m.evicted.Equal(of) {
+		m.evicted, m.notified = of, 0
+	}
+	m.notified++
+	return m.notified <= a.Most
 }
 
 // lately says whether that was less than d ago.

@@ -94,6 +94,9 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	case jobplan.Tell:
 		w.once(a.Event)
 		return 0, nil
+	case jobplan.Notify:
+		w.notify(ctx, a)
+		return 0, nil
 	default:
 		return 0, fmt.Errorf("unknown action %T", action)
 	}

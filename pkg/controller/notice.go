@@ -1,0 +1,95 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// Notices of all jobs together have a pace, and so has the look at the pods of one job. A job of 10,000 pods is told in
+// 200 seconds, in steps of 500 pods. A step takes some seconds of one of the workers.
+const (
+	noticesPerSecond = 100
+	noticesAtOnce    = 500
+	// podsPerPage bounds what is in memory of the pods of a job, of which users write the annotations.
+	podsPerPage = 250
+)
+
+// runningPods of a job, as the API server has them. Nobody asks for their owners: a pod of the same namespace that has
+// the labels of the job without being its pod gets a notice that nobody needs.
+func runningPods(ctx context.Context, live client.Reader, job *jobs.Job) ([]jobplan.Pod, error) {
+	running := []jobplan.Pod{}
+	selector := job.PodSelector()
+	if _, selects := selector.Requirements(); !selects {
+		return running, nil
+	}
+	for next := ""; ; {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err := live.List(ctx, page,
+			client.InNamespace(job.Object.GetNamespace()),
+			client.MatchingLabelsSelector{Selector: selector},
+			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("status.phase", string(corev1.PodRunning))},
+			client.Limit(podsPerPage), client.Continue(next),
+		)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if page.Items[i].DeletionTimestamp == nil {
+				running = append(running, jobplan.PodOf(&page.Items[i]))
+			}
+		}
+		if next = page.Continue; next == "" {
+			return running, nil
+		}
+	}
+}
+
+// notify pods of a job. Those for which there is no time now, and those that have changed, are told at the next look.
+func (w *writer) notify(ctx context.Context, a jobplan.Notify) {
+	var failed error
+	for _, pod := range a.Pods {
+		if w.shared.Notices != nil && !w.shared.Notices.TryAccept() || !w.known.mayNotify(a) {
+			break
+		}
+		patch, err := a.Notice.Patch(pod)
+		if err == nil {
+			object := &metav1.PartialObjectMetadata{}
+			object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+			object.Namespace, object.Name = w.job.Object.GetNamespace(), pod.Name
+			err = w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+		}
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			failed = err
+		}
+	}
+	if failed != nil {
+		klog.FromContext(ctx).Error(failed, "Pods of a job were not told that it will be suspended")
+	}
+}
