@@ -181,12 +181,16 @@ func giveNotice(s *Situation) (Decision, bool) {
 }
 
 // withdrawNotice is for a job that was admitted again before it was suspended: its pods are those of the attempt before,
-// and may have a notice. The job gets the stamp of this attempt, so that this is done once.
+// and may have a notice. The job gets the stamp of this attempt, so that this is done once. A job without a stamp was
+// adopted, or resumed by a release that knew no notice.
 func withdrawNotice(s *Situation) (Decision, bool) {
-	if s.Unit.Status.Attempts < 2 || wasResumed(s) || !suspendable(s) {
+	_, stamped := stampOf(s)
+	switch {
+	case !stamped || wasResumed(s) || !suspendable(s):
 		return Decision{}, false
-	}
-	if s.Running == nil {
+	case !s.FreshUnit: // the stamp may be of a later attempt than the cache has
+		return look(LookAtUnit), true
+	case s.Running == nil:
 		return look(LookAtRunning), true
 	}
 	d := Decision{}

@@ -174,6 +174,7 @@ func TestANoticeIsWithdrawn(t *testing.T) {
 			[2]time.Duration{none, none}))
 	}
 	require.Equal(t, "look at running pods", describe(again().with(func(s *Situation) { s.Running = nil }).decide()))
+	require.Equal(t, "read unit", describe(again().with(func(s *Situation) { s.FreshUnit = false }).decide()))
 	s := again()
 	d := s.decide()
 	require.Equal(t, "withdraw a; job suspend=false", describe(d))
@@ -182,4 +183,6 @@ func TestANoticeIsWithdrawn(t *testing.T) {
 	require.NotContains(t, describe(s.decide()), "look", "this is done once")
 	require.Equal(t, "job suspend=false", describe(again().with(podsRun()).decide()))
 	require.NotContains(t, describe(again().resumedAs(2, 2).decide()), "withdraw", "its pods are new")
+	require.NotContains(t, describe(again().with(jobSays(v1alpha1.AnnotationResumed, "")).decide()), "withdraw",
+		"by the release before")
 }
