@@ -63,8 +63,11 @@ func reclaimed(t *testing.T) *world {
 		}
 	}
 	w.told()
-	w.takeBack()
 	u := w.unit()
+	u.UID = "unit-1"
+	w.update(u)
+	w.takeBack()
+	u = w.unit()
 	setCondition(u, v1alpha1.ConditionEvicted, metav1.ConditionTrue, "Reclaimed", "", epoch)
 	w.updateStatus(u)
 	w.clock.SetTime(epoch.Time)
@@ -132,6 +135,26 @@ func TestAJobIsSuspendedAtTheEndOfItsGrace(t *testing.T) {
 			w.settle()
 			require.True(t, *w.job().Spec.Suspend)
 			require.Equal(t, time.Minute, suspended)
+		})
+	}
+}
+
+// Whoever deletes the unit during the grace, or makes another one that says that the job was adopted, keeps no quota.
+func TestADeletedUnitEndsTheGrace(t *testing.T) {
+	for name, forged := range map[string]bool{"deleted": false, "made again": true} {
+		t.Run(name, func(t *testing.T) {
+			w := reclaimed(t)
+			w.pass()
+			u := w.unit()
+			require.NoError(t, w.base.Delete(context.Background(), u))
+			if forged {
+				again := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "forged"}, Spec: u.Spec}
+				again.Annotations = map[string]string{v1alpha1.AnnotationAdopted: "true"}
+				require.NoError(t, w.base.Create(context.Background(), again))
+			}
+			require.Equal(t, "patch Job/j", w.settle()[0])
+			require.True(t, *w.job().Spec.Suspend)
+			require.NotEqual(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
 		})
 	}
 }

@@ -41,6 +41,8 @@ type remembered struct {
 	started time.Time
 	// patched is when its unit was set right last, if that was lately.
 	patched time.Time
+	// owing is the unit that lost its quota to others, while the job has not been suspended since.
+	owing types.UID
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
@@ -64,6 +66,15 @@ func (m *remembered) observe(s *jobplan.Situation) {
 		since := metav1.NewTime(m.started)
 		s.RunningSince = &since
 	}
+	switch {
+	case s.Job.Suspended():
+		m.owing = ""
+	case jobplan.RunsWithoutQuota(s.Job, s.Unit):
+		m.owing = s.Unit.UID
+	case s.Unit != nil && s.Unit.UID == m.owing:
+		m.owing = "" // it was admitted again
+	}
+	s.LostUnit = m.owing != "" && (s.Unit == nil || s.Unit.UID != m.owing)
 	if s.PatchedLately = lately(m.patched, now, correctionDelay); !s.PatchedLately {
 		m.patched = time.Time{}
 	}

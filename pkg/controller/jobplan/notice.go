@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // A job that is evicted for others may run on for a grace, so that it can write a checkpoint. Its running pods get a
@@ -111,11 +112,25 @@ func lostToOthers(u *v1alpha1.QueueUnit) *metav1.Condition {
 	return c
 }
 
-// mustStop says that the unit lost its quota to others and the job still runs. The job is suspended although its labels
-// may say by now that no queue manages it. Otherwise its owner could keep the quota of others by such an edit.
+// RunsWithoutQuota says that the unit of a job lost its quota to others and that the job has not been suspended since.
+func RunsWithoutQuota(job *jobs.Job, u *v1alpha1.QueueUnit) bool {
+	return jobunit.Relate(job, u) == jobunit.Own && stageOf(u.Status.Phase) == waiting && lostToOthers(u) != nil &&
+		!job.Suspended()
+}
+
+// mustStop says that a job has to be suspended although its labels may say by now that no queue manages it. Otherwise
+// its owner could keep the quota of others by such an edit.
 func mustStop(s *Situation) bool {
-	return s.rel == jobunit.Own && stageOf(s.Unit.Status.Phase) == waiting && lostToOthers(s.Unit) != nil &&
-		!s.Job.Suspended() && suspendable(s)
+	return suspendable(s) && !s.Job.Suspended() && (s.LostUnit || RunsWithoutQuota(s.Job, s.Unit))
+}
+
+// stopWithoutUnit suspends a job whose unit was deleted during the grace. It would be adopted with its running pods, and
+// its owner could keep the quota of others.
+func stopWithoutUnit(s *Situation) (Decision, bool) {
+	if !s.LostUnit || !mustStop(s) {
+		return Decision{}, false
+	}
+	return do(suspend(s)), true
 }
 
 // noticeOf a job that may run on; nil if it is suspended now. A job that was suspended since its eviction, and that

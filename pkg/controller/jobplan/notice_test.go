@@ -115,13 +115,18 @@ func TestNotice(t *testing.T) {
 		"without a label after the end":   {taken(t).with(unmanagedNow).with(later(minute)), suspended},
 		"without a label, suspended": {taken(t).with(unmanagedNow).job(true, "spec", "suspend").with(marked),
 			"job suspend=false [Released]; delete unit"},
-		"the job ends": {taken(t).with(podsRun(told)).condition("Complete"), "status Succeed [Finished]"},
+		"the unit was deleted":               {taken(t).with(lostUnit), "job suspend=true [Suspended]"},
+		"without a label, and the unit too":  {taken(t).with(unmanagedNow).with(lostUnit), "job suspend=true [Suspended]"},
+		"of a kind that cannot be suspended": {deployment(t).with(lostUnit), "look at pods"},
+		"the job ends":                       {taken(t).with(podsRun(told)).condition("Complete"), "status Succeed [Finished]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, describe(tc.scene.decide()))
 		})
 	}
 }
+
+func lostUnit(s *Situation) { s.Unit, s.LostUnit = nil, true }
 
 func unmanagedNow(s *Situation) { s.Managed, s.FreshJob = false, true }
 

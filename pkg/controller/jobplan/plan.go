@@ -30,7 +30,7 @@ import (
 
 // The rules, by the stage that a job is in.
 var (
-	managedRules   = []rule{finish, awaitChild, enter, replaceStale, yieldName, letGo}
+	managedRules   = []rule{finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, letGo}
 	waitingRules   = []rule{holdOrAdopt, deactivate, correct, resetEarly, restore, forget}
 	runningRules   = []rule{holdBack, deactivate, resumeAnew, withdrawNotice, recharge, follow, mirror}
 	suspendedRules = []rule{

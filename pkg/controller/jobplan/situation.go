@@ -85,6 +85,8 @@ type Situation struct {
 	Cluster *survey.Cluster `json:"-"`
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
+	// LostUnit: the unit of the job lost its quota to others, and was deleted before the job was suspended.
+	LostUnit bool
 	// MostGrace is the longest grace that the queue of the unit gives.
 	MostGrace time.Duration
 	Bound     Bound
