@@ -127,3 +127,21 @@ func TestAGraceBeforeTheSuspension(t *testing.T) {
 	c.waitDone(t, ns, 3, 3*time.Minute)
 	watch.clean(t, nil)
 }
+
+// A drain gives the same grace. Whoever deletes the unit of the job meanwhile has its job suspended at once.
+func TestAUnitThatIsDeletedDuringTheGrace(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "grace-deleted")
+	c.quota(t, ns, "grace-deleted", 2, 2)
+	c.patchQueue(t, "grace-deleted", `{"spec":{"preemption":{"maxGraceSeconds":600}}}`)
+	c.create(t, newJob(ns, "j", suspended, ofQuota("grace-deleted"), pods(2), runs(time.Hour), grace(600)))
+	c.waitPhase(t, ns, "j", schedulingv1alpha1.PhaseRunning)
+	c.patchQueue(t, "grace-deleted", `{"spec":{"stopPolicy":"HoldAndDrain"}}`)
+	c.waitEvent(t, ns, "j", "WillSuspend")
+	require.False(t, *c.job(t, ns, "j").Spec.Suspend)
+	require.NoError(t, c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Delete(t.Context(), "j",
+		metav1.DeleteOptions{}))
+	c.suspendedAt(t, ns, "j", soon)
+	c.waitReason(t, ns, "j", "QueueHeld")
+	require.Empty(t, c.unit(t, ns, "j").Status.Admissions)
+}
