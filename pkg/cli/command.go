@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/kinds"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/schedulerconfig"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
@@ -93,7 +94,7 @@ caller.`,
 		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), historyCommand(c), usageCommand(c)},
 		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
 		"operate": {
-			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c),
+			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kinds.Command(c.flags),
 			schedulerconfig.Command(streams), uninstallCommand(c),
 		},
 	} {

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/kinds"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/uninstall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
@@ -118,7 +119,7 @@ func knownKinds(ctx context.Context, c client.Client, namespace string) ([]jobki
 	if err != nil {
 		return nil, err
 	}
-	return withBuiltin(p.Kinds()), nil
+	return kinds.WithBuiltin(p.Kinds()), nil
 }
 
 func (o *uninstallOptions) lease() (types.NamespacedName, error) {

@@ -55,7 +55,7 @@ kubectl jobqueue uninstall --waiting=resume --yes
 kubectl delete -k manifests/overlays/default
 kubectl delete namespace koord-queue
 kubectl delete crd queues.scheduling.x-k8s.io queueunits.scheduling.x-k8s.io`,
-	"Widget is the reader's own kind; the tests of pkg/cli have one": `
+	"Widget is the reader's own kind; the tests of pkg/cli/kinds have one": `
 kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml
 kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -

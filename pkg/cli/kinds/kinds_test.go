@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package cli
+package kinds
 
 import (
 	"bytes"
@@ -27,14 +27,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 func kindsOutput(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	command := Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
-	command.SetArgs(append([]string{"kinds"}, args...))
+	flags := genericclioptions.NewConfigFlags(true)
+	command := Command(flags)
+	flags.AddFlags(command.PersistentFlags())
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SetArgs(args)
 	err := command.Execute()
 	return out.String(), err
 }
@@ -90,7 +94,7 @@ current-context: c
 
 // What is printed for a built-in kind is what is shipped for it, and a user's kind has the same.
 func TestPoliciesOfKinds(t *testing.T) {
-	shipped, err := os.ReadFile("../../manifests/components/kinds/pytorchjob/tenancy.yaml")
+	shipped, err := os.ReadFile("../../../manifests/components/kinds/pytorchjob/tenancy.yaml")
 	require.NoError(t, err)
 	printed, err := kindsOutput(t, "policy", "PyTorchJob")
 	require.NoError(t, err)

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package cli
+// Package kinds is kubectl jobqueue kinds: what the kinds of jobs are, and what a description makes of a job.
+package kinds
 
 import (
 	"context"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -47,18 +49,19 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
 )
 
-// kindsOptions are the flags of the commands about kinds.
-type kindsOptions struct {
-	*connection
+// options are the flags of the commands about kinds.
+type options struct {
+	cluster        *genericclioptions.ConfigFlags
 	managed        string
-	cluster        bool
+	ofCluster      bool
 	queueNamespace string
 	file           string
 	child          string
 }
 
-func kindsCommand(c *connection) *cobra.Command {
-	o := &kindsOptions{connection: c}
+// Command is kubectl jobqueue kinds. The flags say how it reaches the cluster.
+func Command(cluster *genericclioptions.ConfigFlags) *cobra.Command {
+	o := &options{cluster: cluster}
 	root := &cobra.Command{
 		Use:   "kinds",
 		Short: "Show the kinds of jobs that can be queued, and try a description of one",
@@ -73,7 +76,7 @@ func kindsCommand(c *connection) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.list(cmd.Context(), cmd.OutOrStdout()) },
 	}
-	list.Flags().BoolVar(&o.cluster, "cluster", false,
+	list.Flags().BoolVar(&o.ofCluster, "cluster", false,
 		"ask the cluster which of them are managed there, and which can be")
 	list.Flags().StringVar(&o.queueNamespace, "queue-namespace", v1alpha1.DefaultQueueNamespace,
 		"with --cluster: the namespace of the ConfigMap of managed jobs")
@@ -118,7 +121,7 @@ object charges his pods to any quota. Built-in kinds have theirs in manifests/co
 }
 
 // kinds are the built-in ones, and those of the configuration that is given. These replace or add to the built-in ones.
-func (o *kindsOptions) kinds() ([]jobkind.Kind, error) {
+func (o *options) kinds() ([]jobkind.Kind, error) {
 	if o.managed == "" {
 		return jobkind.Builtin(), nil
 	}
@@ -134,11 +137,11 @@ func (o *kindsOptions) kinds() ([]jobkind.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withBuiltin(p.Kinds()), nil
+	return WithBuiltin(p.Kinds()), nil
 }
 
-// withBuiltin are these kinds, and those that are built in and not among them.
-func withBuiltin(configured []jobkind.Kind) []jobkind.Kind {
+// WithBuiltin are these kinds, and those that are built in and not among them.
+func WithBuiltin(configured []jobkind.Kind) []jobkind.Kind {
 	kinds := jobkind.Builtin()
 	for _, kind := range configured {
 		if i := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.GVK == kind.GVK }); i >= 0 {
@@ -150,14 +153,14 @@ func withBuiltin(configured []jobkind.Kind) []jobkind.Kind {
 	return kinds
 }
 
-func (o *kindsOptions) list(ctx context.Context, out io.Writer) error {
+func (o *options) list(ctx context.Context, out io.Writer) error {
 	kinds, err := o.kinds()
 	if err != nil {
 		return err
 	}
 	columns := func(*jobkind.Kind) string { return "" }
 	header := ""
-	if o.cluster {
+	if o.ofCluster {
 		if columns, err = o.ask(ctx); err != nil {
 			return err
 		}
@@ -184,8 +187,8 @@ func suspendedBy(k *jobkind.Kind) string {
 }
 
 // ask is what the cluster says of a kind.
-func (o *kindsOptions) ask(ctx context.Context) (func(*jobkind.Kind) string, error) {
-	config, err := o.flags.ToRESTConfig()
+func (o *options) ask(ctx context.Context) (func(*jobkind.Kind) string, error) {
+	config, err := o.cluster.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +235,7 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobkind.Kind) string, err
 var errNoSuchKind = errors.New("no kind has this name; see kubectl jobqueue kinds list")
 
 // find the kind of this name. The name alone, without version and group, is enough where one kind has it.
-func (o *kindsOptions) find(name string) (*jobkind.Kind, error) {
+func (o *options) find(name string) (*jobkind.Kind, error) {
 	kinds, err := o.kinds()
 	if err != nil {
 		return nil, err
@@ -256,7 +259,7 @@ func (o *kindsOptions) find(name string) (*jobkind.Kind, error) {
 	}
 }
 
-func (o *kindsOptions) show(out io.Writer, name string) error {
+func (o *options) show(out io.Writer, name string) error {
 	kind, err := o.find(name)
 	if err != nil {
 		return err
@@ -268,7 +271,7 @@ func (o *kindsOptions) show(out io.Writer, name string) error {
 	return nil
 }
 
-func (o *kindsOptions) rights(out io.Writer, name string) error {
+func (o *options) rights(out io.Writer, name string) error {
 	kind, err := o.find(name)
 	if err != nil {
 		return err
@@ -281,7 +284,7 @@ func (o *kindsOptions) rights(out io.Writer, name string) error {
 	return nil
 }
 
-func (o *kindsOptions) policy(out io.Writer, name string) error {
+func (o *options) policy(out io.Writer, name string) error {
 	kind, err := o.find(name)
 	if err != nil {
 		return err
@@ -302,7 +305,7 @@ func objectName(kind *jobkind.Kind) string {
 	return strings.ToLower(kind.String())
 }
 
-func (o *kindsOptions) test(in io.Reader, out io.Writer) error {
+func (o *options) test(in io.Reader, out io.Writer) error {
 	if o.file == "" {
 		return errors.New("which job? Name its file with -f")
 	}
