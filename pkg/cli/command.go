@@ -29,7 +29,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/kinds"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/schedulerconfig"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
 
 // connection is how a command reaches the cluster, and where it writes.
@@ -65,7 +64,7 @@ func (c *connection) completeJob(cmd *cobra.Command, args []string, _ string) ([
 	}
 	names := make([]string, 0, len(units))
 	for i := range units {
-		names = append(names, screen.JobOf(&units[i]))
+		names = append(names, answers.JobOf(&units[i]))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -91,7 +90,10 @@ caller.`,
 	root.AddGroup(&cobra.Group{ID: "ask", Title: "Ask:"}, &cobra.Group{ID: "change", Title: "Change:"},
 		&cobra.Group{ID: "operate", Title: "Operate:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), historyCommand(c), usageCommand(c)},
+		"ask": {
+			listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), preemptionsCommand(c), historyCommand(c),
+			usageCommand(c),
+		},
 		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
 		"operate": {
 			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kinds.Command(c.flags),

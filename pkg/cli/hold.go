@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 )
 
 type holdOptions struct {
@@ -78,7 +78,7 @@ func (o *holdOptions) hold(ctx context.Context, name string) error {
 	}
 	if o.unit {
 		return o.patch(ctx, to, unit, fields{"spec": fields{"active": false}},
-			fmt.Sprintf("%s held by its QueueUnit: it holds no quota until an operator releases it", screen.JobOf(unit)))
+			fmt.Sprintf("%s held by its QueueUnit: it holds no quota until an operator releases it", answers.JobOf(unit)))
 	}
 	if unit.Spec.ConsumerRef == nil {
 		return errNoJob(unit)
@@ -88,7 +88,7 @@ func (o *holdOptions) hold(ctx context.Context, name string) error {
 		return err
 	}
 	return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: "true"}),
-		screen.JobOf(unit)+" held: it keeps its position and holds no quota")
+		answers.JobOf(unit)+" held: it keeps its position and holds no quota")
 }
 
 func errNoJob(u *v1alpha1.QueueUnit) error {
@@ -107,7 +107,7 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 		return fmt.Errorf("QueueUnit %s is not held by an operator and not deactivated", unit.Name)
 	case o.unit:
 		return o.patch(ctx, to, unit, fields{"spec": fields{"active": nil}},
-			screen.JobOf(unit)+" released: its QueueUnit is active")
+			answers.JobOf(unit)+" released: its QueueUnit is active")
 	case unit.Spec.ConsumerRef == nil:
 		return errNoJob(unit)
 	}
@@ -119,17 +119,17 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 	switch {
 	case parked == reasonSuspendedByOwner:
 		return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: "false"}),
-			screen.JobOf(unit)+" released: it waits for quota and is resumed by the queue")
+			answers.JobOf(unit)+" released: it waits for quota and is resumed by the queue")
 	case held:
-		note := screen.JobOf(unit) + " released: it waits for quota at its position"
+		note := answers.JobOf(unit) + " released: it waits for quota at its position"
 		if inactive && parked == "" {
 			note += "; its QueueUnit is still inactive (release --unit)"
 		}
 		return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: nil}), note)
 	case inactive && parked == "":
-		return fmt.Errorf("%s is not held by its owner; its QueueUnit is inactive (release --unit)", screen.JobOf(unit))
+		return fmt.Errorf("%s is not held by its owner; its QueueUnit is inactive (release --unit)", answers.JobOf(unit))
 	}
-	return fmt.Errorf("%s is not on hold", screen.JobOf(unit))
+	return fmt.Errorf("%s is not on hold", answers.JobOf(unit))
 }
 
 // reasonSuspendedByOwner is the reason of a unit whose owner suspended the job after its admission.

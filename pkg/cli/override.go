@@ -24,7 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 )
 
 type overrideOptions struct {
@@ -111,12 +111,12 @@ func (o *overrideOptions) override(ctx context.Context, job, key string, value a
 	if err != nil {
 		return err
 	}
-	note := fmt.Sprintf("%s waits %s", screen.JobOf(unit), place)
+	note := fmt.Sprintf("%s waits %s", answers.JobOf(unit), place)
 	if unit.Spec.ConsumerRef == nil && unit.Labels[v1alpha1.LabelCreatedBy] != v1alpha1.CreatedByController {
 		return fmt.Errorf("QueueUnit %s has no job that the controller follows: edit its spec", unit.Name)
 	}
 	if len(unit.Status.Admissions) > 0 {
-		note = fmt.Sprintf("%s is admitted and keeps what it holds; when it waits again, it waits %s", screen.JobOf(unit),
+		note = fmt.Sprintf("%s is admitted and keeps what it holds; when it waits again, it waits %s", answers.JobOf(unit),
 			place)
 	}
 	return o.patch(ctx, to, unit, annotations(fields{key: value}), note)

@@ -40,7 +40,7 @@ func whyCommand(c *connection) *cobra.Command {
 		Use:   "why JOB",
 		Short: "Explain why a job waits",
 		Long: `why explains on one page why a job waits: its position, the quota that is short and by how much, the units that
-hold the quota, the units ahead, and what helps.
+hold the quota, the units ahead, whom the job preempts or which job preempted it, and what helps.
 
 JOB is NAME or KIND/NAME. Of jobs in other namespaces the page shows the amounts and not the names.`,
 		Example: `  kubectl jobqueue why train
@@ -74,6 +74,7 @@ func (o *whyOptions) run(ctx context.Context, out io.Writer, job string) error {
 // story asks for all that the caller may know. What cannot be had is left out.
 func (o *whyOptions) story(ctx context.Context, reader *answers.Reader, unit *v1alpha1.QueueUnit) *screen.Story {
 	s := &screen.Story{Unit: unit}
+	s.Taking, s.Taken, _ = reader.PreemptionOf(ctx, unit)
 	live, err := reader.LiveUnit(ctx, unit.Namespace, unit.Name)
 	if err != nil {
 		s.Missing = err.Error()

@@ -35,6 +35,7 @@ type RecordQuery struct {
 	// Job is NAME or KIND/NAME.
 	Job          string
 	Queue, Quota string
+	Event        visibility.RecordEvent
 	// Since is the time of the oldest record.
 	Since time.Time
 	// Limit is the number of records; 0 is no limit.
@@ -58,7 +59,7 @@ func (r *Reader) Records(ctx context.Context, q *RecordQuery) (*Records, error) 
 		kind, job = "", q.Job
 	}
 	set := fields.Set{}
-	for field, value := range map[string]string{"job": job, "queue": q.Queue, "quota": q.Quota} {
+	for field, value := range map[string]string{"job": job, "queue": q.Queue, "quota": q.Quota, "event": string(q.Event)} {
 		if value != "" {
 			set[field] = value
 		}

@@ -26,7 +26,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
@@ -42,7 +41,7 @@ func History(out io.Writer, found *answers.Records, since time.Time, namespaces 
 	for i := range found.Items {
 		r := &found.Items[i]
 		cells := []string{
-			instant(r.Time.Time), string(r.Event), jobName(r.Kind, r.Job, r.Unit), r.Queue, r.Quota,
+			instant(r.Time.Time), string(r.Event), answers.JobName(r.Kind, r.Job, r.Unit), r.Queue, r.Quota,
 			strconv.FormatInt(r.Attempt, 10), amounts(r.Held), span(r.Waited), span(r.Ran), r.Reason,
 		}
 		if namespaces {
@@ -82,15 +81,6 @@ func span(d *metav1.Duration) string {
 	return duration.HumanDuration(d.Duration)
 }
 
-// jobName is a job as kubectl takes it. The kind may have a version and a group.
-func jobName(kind, job, unit string) string {
-	if job == "" {
-		return "queueunit/" + unit
-	}
-	kind, _, _ = strings.Cut(kind, ".")
-	return strings.ToLower(kind) + "/" + job
-}
-
 // Traces writes what the object of a unit says of its past, for readers without the aggregated API.
 func Traces(out io.Writer, u *v1alpha1.QueueUnit, missing string) error {
 	p := &pageWriter{out: out}
@@ -98,8 +88,7 @@ func Traces(out io.Writer, u *v1alpha1.QueueUnit, missing string) error {
 	for _, c := range u.Status.Conditions {
 		rows = append(rows, []string{instant(c.LastTransitionTime.Time), c.Type + "=" + string(c.Status), c.Reason})
 	}
-	job := ptr.Deref(u.Spec.ConsumerRef, corev1.ObjectReference{})
-	p.printf("%s in namespace %s: %s\n\n", jobName(job.Kind, job.Name, u.Name), u.Namespace, State(u))
+	p.printf("%s in namespace %s: %s\n\n", answers.JobOf(u), u.Namespace, State(u))
 	p.table(rows)
 	p.printf("\nThe aggregated API gives all transitions: %s.\n", missing)
 	return p.err

@@ -32,6 +32,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 )
 
 // none stands for an empty cell.
@@ -184,7 +185,7 @@ func line(now time.Time, r Row, namespaces, wide bool) []string {
 			reason = r.Live.Status.Reason
 		}
 	}
-	cells := []string{JobOf(u), e.Queue, place, State(u), reason, e.Requested, age(now, u.CreationTimestamp.Time)}
+	cells := []string{answers.JobOf(u), e.Queue, place, State(u), reason, e.Requested, age(now, u.CreationTimestamp.Time)}
 	if namespaces {
 		cells = append([]string{u.Namespace}, cells...)
 	}
@@ -192,12 +193,4 @@ func line(now time.Time, r Row, namespaces, wide bool) []string {
 		cells = append(cells, e.Quota, e.Held, fmt.Sprint(u.Status.Attempts), u.Name)
 	}
 	return cells
-}
-
-// JobOf names the job of a unit as kubectl takes it, or the unit if it has no job.
-func JobOf(u *v1alpha1.QueueUnit) string {
-	if of := u.Spec.ConsumerRef; of != nil && of.Name != "" {
-		return strings.ToLower(of.Kind) + "/" + of.Name
-	}
-	return "queueunit/" + u.Name
 }

@@ -117,6 +117,12 @@ func TestWhy(t *testing.T) {
 			Unit:    waiting("train", "QuotaExceeded", `quota "research": cpu`),
 			Missing: "the server could not find the requested resource",
 		},
+		"why-takes": {
+			Unit: waiting("own", "QuotaExceeded", `quota "research": cpu`), Live: &visibility.Unit{}, Taking: ptr.To(taking()),
+		},
+		"why-taken": {
+			Unit: waiting("lent-1", "QuotaExceeded", `quota "platform": cpu`), Live: &visibility.Unit{}, Taken: ptr.To(taken()),
+		},
 		"why-checks": {Unit: checked, Live: &visibility.Unit{}},
 		"why-backoff": {Unit: backoff, Live: &visibility.Unit{Status: visibility.UnitStatus{
 			Reason: "Backoff", Message: "waits until 2026-01-01T12:01:00Z", NotBefore: ptr.To(before(-time.Minute)),

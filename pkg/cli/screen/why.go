@@ -29,6 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 )
 
@@ -41,6 +42,9 @@ type Story struct {
 	Missing string
 	Holders []visibility.Unit
 	Ahead   []visibility.WaitingUnit
+	// Taking is what the unit takes now, Taken the preemption since which it waits; nil without one.
+	Taking *answers.Taking
+	Taken  *answers.Taken
 	// More are the units of which there are more than are listed.
 	MoreHolders, MoreAhead int64
 }
@@ -50,6 +54,7 @@ func Why(out io.Writer, now time.Time, s *Story) error {
 	p := &pageWriter{out: out}
 	p.summary(now, s)
 	p.reason(now, s)
+	p.preemption(now, s)
 	p.shortages(s)
 	p.ahead(now, s)
 	p.holders(s)
@@ -82,7 +87,7 @@ func (p *pageWriter) table(rows [][]string) {
 func (p *pageWriter) summary(now time.Time, s *Story) {
 	u, e := s.Unit, effective(s.Unit, s.Live)
 	p.printf("%s in namespace %s: %s, created %s ago\n",
-		JobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
+		answers.JobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
 	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
 	if l := s.Live; l != nil {
 		if l.Status.Position > 0 {
