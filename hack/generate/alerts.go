@@ -94,6 +94,13 @@ unless sum by (queue, quota) (increase(scheduler_jobqueue_admissions_total[30m])
 		summary:  "{{ $value }} units of quota {{ $labels.quota }} are parked in queue {{ $labels.queue }}.",
 	},
 	{
+		name:     "JobqueueRepeatedEvictions",
+		expr:     `sum by (queue) (increase(scheduler_jobqueue_repeated_evictions_total[1h])) > 0`,
+		lasts:    "0s",
+		severity: warning,
+		summary:  "Units of queue {{ $labels.queue }} were evicted for the sixth time or more within an hour.",
+	},
+	{
 		name:     "JobqueueSlowPass",
 		expr:     `histogram_quantile(0.99, sum by (le) (rate(scheduler_jobqueue_cycle_duration_seconds_bucket[10m]))) > 1`,
 		lasts:    "15m",

@@ -64,6 +64,9 @@ type decision interface {
 	settled(e *Engine, now time.Time, rec *unitRecord, w *Write, outcome admission.Outcome)
 }
 
+// manyEvictions is the number of evictions of a unit beyond which each is counted as repeated.
+const manyEvictions = 5
+
 // evictWrite takes an admission back.
 type evictWrite admission.Evict
 
@@ -126,6 +129,8 @@ func (d *evictWrite) settled(e *Engine, _ time.Time, rec *unitRecord, w *Write, 
 	rec.act().seq = 0
 	queue, _ := e.gauges.labels(rec)
 	e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, queue, string(d.Reason))
+	// Each admission before this one ended with an eviction.
+	e.opts.Metrics.CountIf(d.Unit.Attempts > manyEvictions, metrics.RepeatedEvictionsTotal, queue)
 	if d.Deactivate != "" {
 		e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, queue, string(d.Deactivate))
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,6 +144,28 @@ func TestWhatBecomesOfAUnitIsCounted(t *testing.T) {
 	queue, quota := r.engine.gauges.labels(&unitRecord{queue: "made-up", quota: "made-up"})
 	require.Empty(t, queue+quota, "tenants make up names as they like")
 	r.sound()
+}
+
+// The sixth eviction of a unit is counted as repeated. The counter is there from the first eviction of any unit on.
+func TestRepeatedEvictionsAreCounted(t *testing.T) {
+	for attempts, want := range map[int64]float64{1: 0, manyEvictions: 0, manyEvictions + 1: 1} {
+		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
+			r := ready(t, 4)
+			counted := r.counts()
+			key := r.unit("u", 4, withStatus(map[string]any{"phase": "Dequeued", "attempts": attempts, "admissions": []any{
+				map[string]any{"name": "main", "replicas": int64(4), "resources": map[string]any{"cpu": "4"}},
+			}}))
+			r.step()
+			r.api.edit(key, func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+			})
+			r.feed(key)
+			r.step()
+			require.Equal(t, writeEvict, r.decision().kind)
+			r.send()
+			require.Equal(t, map[string]float64{testQuota: want}, counted(metrics.RepeatedEvictionsTotal, "queue"))
+		})
+	}
 }
 
 // Whoever controls the job may say that it has other pods now, and no more that it can do with fewer: then it grows

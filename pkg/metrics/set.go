@@ -95,10 +95,19 @@ func (s *Set) MustRegister(register func(...metrics.Registerable)) {
 }
 
 // Inc adds one to a counter.
-func (s *Set) Inc(name Name, labels ...string) {
-	if s != nil {
-		s.counters[name].WithLabelValues(labels...).Inc()
+func (s *Set) Inc(name Name, labels ...string) { s.CountIf(true, name, labels...) }
+
+// CountIf adds one to a counter if something is so, and zero otherwise. Prometheus sees the first increase of a counter
+// only if the counter was there before.
+func (s *Set) CountIf(so bool, name Name, labels ...string) {
+	if s == nil {
+		return
 	}
+	n := 0.0
+	if so {
+		n = 1
+	}
+	s.counters[name].WithLabelValues(labels...).Add(n)
 }
 
 // Set sets a gauge.

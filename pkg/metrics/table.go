@@ -40,6 +40,7 @@ const (
 	PartialAdmissionsTotal   Name = Prefix + "partial_admissions_total"
 	ResizesTotal             Name = Prefix + "resizes_total"
 	EvictedUnitsTotal        Name = Prefix + "evicted_units_total"
+	RepeatedEvictionsTotal   Name = Prefix + "repeated_evictions_total"
 	DeactivatedUnitsTotal    Name = Prefix + "deactivated_units_total"
 	ReservationsTotal        Name = Prefix + "reservations_total"
 	AdmissionChecksSeconds   Name = Prefix + "admission_checks_seconds"
@@ -167,6 +168,8 @@ var schedulerMetrics = []definition{
 		"Grown or Shrunk.", nil},
 	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Number of units that lost their reservation or " +
 		"admission.", nil},
+	{RepeatedEvictionsTotal, counter, []string{"queue"}, "Number of evictions of units that had been evicted five times " +
+		"or more before.", nil},
 	{DeactivatedUnitsTotal, counter, []string{"queue", "reason"}, "Number of evicted units that were also deactivated. " +
 		"They are not retried until someone sets spec.active to true.", nil},
 	{AttemptsTotal, counter, []string{"result", "reason"},

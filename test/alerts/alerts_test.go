@@ -101,6 +101,17 @@ var scenarios = []scenario{
 		calm:    [][]string{{`scheduler_jobqueue_parked_units{queue="q",quota="a"} 2x100 0x100`}},
 	},
 	{
+		alert:   "JobqueueRepeatedEvictions",
+		series:  []string{`scheduler_jobqueue_repeated_evictions_total{queue="q"} 0x9 1x230`},
+		after:   10 * interval,
+		labels:  `{queue="q"}`,
+		summary: "Units of queue q were evicted for the sixth time or more within an hour.",
+		calm: [][]string{{
+			`scheduler_jobqueue_evicted_units_total{queue="q",reason="Reclaimed"} 0+3x240`,
+			`scheduler_jobqueue_repeated_evictions_total{queue="q"} 0x240`,
+		}},
+	},
+	{
 		alert: "JobqueueSlowPass",
 		series: []string{
 			`scheduler_jobqueue_cycle_duration_seconds_bucket{le="0.8"} 0+98x240`,
