@@ -99,6 +99,17 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestChartReclaims: default Queues reclaim if a value says so, as in overlays/fresh.
+func TestChartReclaims(t *testing.T) {
+	const flag = "--default-reclaim=Any"
+	out, err := helmTemplate(t, []string{"image.registry=registry.invalid/koord-jobqueue", "defaultReclaim=Any"})
+	require.NoError(t, err, out)
+	require.Contains(t, out, "        - "+flag+"\n")
+	fresh, err := build(t, "overlays/fresh").AsYaml()
+	require.NoError(t, err)
+	require.Contains(t, string(fresh), "        - "+flag+"\n")
+}
+
 // TestChartRefuses: an installation that cannot work, or would not be what its values mean, fails with a sentence.
 func TestChartRefuses(t *testing.T) {
 	const registry = "image.registry=registry.example.com/queue"
@@ -106,6 +117,7 @@ func TestChartRefuses(t *testing.T) {
 		"image.registry is empty. Name the registry and path of your images": nil,
 		"No kind of jobs is enabled.":                                        {registry, "kinds.job.enabled=false"},
 		"pytorch":                                                            {registry, "kinds.pytorch.enabled=true"},
+		"defaultReclaim":                                                     {registry, "defaultReclaim=Always"},
 		"mode":                                                               {registry, "tenancy.mode=on"},
 		"replica":                                                            {registry, "replica=1"},
 	} {

@@ -68,13 +68,14 @@ func TestConfiguration(t *testing.T) {
 	require.False(t, *c.LeaderElection.LeaderElect)
 
 	c, err = configuration(t, "--config="+file, "--metrics-bind-address=0", "--leader-elect",
-		"--queue-namespace=q", "--kubeconfig=k")
+		"--queue-namespace=q", "--kubeconfig=k", "--default-reclaim=Any")
 	require.NoError(t, err)
 	require.Equal(t, "0", c.MetricsBindAddress)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "q", c.QueueNamespace)
 	require.Equal(t, "q", c.LeaderElection.ResourceNamespace, "the Lease is where the queues are, unless told otherwise")
 	require.Equal(t, "k", c.ClientConnection.Kubeconfig)
+	require.EqualValues(t, "Any", c.DefaultReclaim)
 
 	write("metricsSecure: false\n")
 	c, err = configuration(t, "--config="+file)

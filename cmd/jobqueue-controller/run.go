@@ -43,6 +43,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
@@ -69,6 +70,7 @@ type runOptions struct {
 	metricsCertDir                  string
 	queueNamespace, leaderNamespace string
 	visibilitySecret                string
+	defaultReclaim                  string
 }
 
 func (o *runOptions) addFlags(fs *pflag.FlagSet) {
@@ -85,6 +87,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 		"host:port of /healthz and /readyz; 0 serves none")
 	fs.StringVar(&o.visibilitySecret, "visibility-secret", "",
 		"namespace/name of the Secret to keep a certificate for the visibility API of the scheduler in; empty keeps none")
+	fs.StringVar(&o.defaultReclaim, "default-reclaim", string(schedulingv1alpha1.PreemptNever),
+		"spec.preemption.reclaim of default Queues that are created from now on: Never, LowerPriority or Any")
 	fs.StringVar(&o.queueNamespace, "queue-namespace", "koord-queue", "where Queues and the ConfigMap of managed jobs are")
 }
 
@@ -112,6 +116,7 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "metrics-secure", &c.MetricsSecure, &o.metricsSecure)
 	override(fs, "metrics-cert-dir", &c.MetricsCertDir, o.metricsCertDir)
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
+	override(fs, "default-reclaim", &c.DefaultReclaim, schedulingv1alpha1.PreemptionPolicy(o.defaultReclaim))
 	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
 	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
 	problems := append(v1alpha1.Validate(c), features.Validate(c.FeatureGates, field.NewPath("featureGates"))...)
@@ -163,7 +168,8 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return err
 	}
 	err = controller.Setup(ctx, mgr, controller.Options{
-		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
+		QueueNamespace: c.QueueNamespace, DefaultReclaim: c.DefaultReclaim,
+		Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
 		ReportsPerSecond: c.ReportsPerSecond,
 		EventsPerSecond:  c.EventsPerSecond,

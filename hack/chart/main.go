@@ -79,7 +79,9 @@ var edits = []struct {
 	{deployment, regexp.MustCompile(`(?m)^  replicas: .*$`), "  replicas: {{ .Values.replicas }}"},
 	{deployment, regexp.MustCompile(`(?m)^        image: .*$`), `        image: {{ include "image" . }}`},
 	{deployment, regexp.MustCompile(`(?m)^        ports:$`), "        {{- if .Values.visibility.enabled }}\n" +
-		"        - --visibility-secret=koordinator-system/koord-jobqueue-visibility\n        {{- end }}\n        ports:"},
+		"        - --visibility-secret=koordinator-system/koord-jobqueue-visibility\n        {{- end }}\n" +
+		"        {{- if ne .Values.defaultReclaim \"Never\" }}\n" +
+		"        - --default-reclaim={{ .Values.defaultReclaim }}\n        {{- end }}\n        ports:"},
 	{deployment, regexp.MustCompile(`(?m)^        resources:\n(          .*\n)+`),
 		"        resources:\n          {{- toYaml .Values.resources | nindent 10 }}\n"},
 }

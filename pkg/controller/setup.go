@@ -97,6 +97,8 @@ func compactJobs(kind *jobkind.Kind, wholeTemplates bool) toolscache.TransformFu
 // Options of Setup.
 type Options struct {
 	QueueNamespace string
+	// DefaultReclaim is spec.preemption.reclaim of default Queues that are created.
+	DefaultReclaim v1alpha1.PreemptionPolicy
 	Predicate      *managedjobs.Predicate
 	// Concurrency is the number of jobs of one kind that are reconciled at once.
 	Concurrency int
@@ -133,7 +135,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, elasticquota.New(), mappedIndex, mappedNamespaces); err != nil {
 		return err
 	}
-	if err := defaultqueue.Setup(ctx, mgr, o.QueueNamespace); err != nil {
+	if err := defaultqueue.Setup(ctx, mgr, o.QueueNamespace, o.DefaultReclaim); err != nil {
 		return err
 	}
 	err := unitevents.Setup(mgr, unitevents.Options{

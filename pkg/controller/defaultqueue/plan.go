@@ -41,6 +41,8 @@ type observation struct {
 	Quotas []metav1.PartialObjectMetadata
 	// Queue is nil when there is none.
 	Queue *v1alpha1.Queue
+	// Reclaim of a Queue that is created; empty is Never.
+	Reclaim v1alpha1.PreemptionPolicy
 }
 
 // plan is what to do about one default Queue; at most one of Create, Patch and Delete is set.
@@ -78,6 +80,9 @@ func planFor(o observation) plan {
 	switch {
 	case o.Queue == nil:
 		p.Create = defaultQueue(o.Namespace, o.Name, policy)
+		if o.Reclaim != "" && o.Reclaim != v1alpha1.PreemptNever {
+			p.Create.Spec.Preemption = &v1alpha1.QueuePreemption{Reclaim: &o.Reclaim}
+		}
 	case policy != "" && o.Queue.Spec.QueuePolicy != policy:
 		p.Patch = o.Queue.DeepCopy()
 		p.Patch.Spec.QueuePolicy = policy

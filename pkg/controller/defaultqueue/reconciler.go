@@ -48,8 +48,8 @@ const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
 // conflictDelay is the time after a conflict until the reconciler decides again by the new state.
 const conflictDelay = 500 * time.Millisecond
 
-// Setup adds the reconciler of the Queues of this namespace to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, namespace string) error {
+// Setup adds the reconciler of the Queues of this namespace to the manager. Queues that it creates reclaim as given.
+func Setup(ctx context.Context, mgr manager.Manager, namespace string, reclaim v1alpha1.PreemptionPolicy) error {
 	quota := elasticquota.New()
 	byItsName := func(object client.Object) []string { return []string{object.GetName()} }
 	if err := mgr.GetFieldIndexer().IndexField(ctx, quota, nameIndex, byItsName); err != nil {
@@ -57,6 +57,7 @@ func Setup(ctx context.Context, mgr manager.Manager, namespace string) error {
 	}
 	r := NewReconciler(namespace, mgr.GetClient(), mgr.GetAPIReader(),
 		mgr.GetEventRecorder(v1alpha1.CreatedByController))
+	r.Reclaim = reclaim
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
 	})
@@ -74,6 +75,8 @@ func Setup(ctx context.Context, mgr manager.Manager, namespace string) error {
 // Reconciler keeps one default Queue for each ElasticQuota. Requests bear the name of both and no namespace.
 type Reconciler struct {
 	Namespace string
+	// Reclaim is spec.preemption.reclaim of Queues that are created; empty is Never.
+	Reclaim v1alpha1.PreemptionPolicy
 	// Client reads from caches. Live reads from the API server.
 	Client   client.Client
 	Live     client.Reader
@@ -110,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
-	o := observation{Namespace: r.Namespace, Name: name}
+	o := observation{Namespace: r.Namespace, Name: name, Reclaim: r.Reclaim}
 	var err error
 	if o.Quotas, err = elasticquota.List(ctx, r.Client, client.MatchingFields{nameIndex: name}); err != nil {
 		return o, err

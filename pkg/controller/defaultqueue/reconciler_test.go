@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -110,6 +111,20 @@ func TestPlanQueue(t *testing.T) {
 			}
 			require.Equal(t, tc.want, got)
 		})
+	}
+}
+
+// A Queue that is created reclaims as the configuration says. A Queue that exists keeps what it has.
+func TestReclaimOfDefaultQueues(t *testing.T) {
+	quotas := []metav1.PartialObjectMetadata{quota("n", "a", "Block")}
+	for reclaim, want := range map[v1alpha1.PreemptionPolicy]*v1alpha1.QueuePreemption{
+		"": nil, v1alpha1.PreemptNever: nil,
+		v1alpha1.PreemptAny: {Reclaim: ptr.To(v1alpha1.PreemptAny)},
+	} {
+		o := observation{Name: "a", Quotas: quotas, Reclaim: reclaim}
+		require.Equal(t, want, planFor(o).Create.Spec.Preemption, reclaim)
+		o.Queue = defaultQueue("", "a", v1alpha1.PolicyFIFO)
+		require.Nil(t, planFor(o).Patch.Spec.Preemption, reclaim)
 	}
 }
 

@@ -18,6 +18,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // Load reads the YAML of a configuration file strictly: an unknown or repeated field is an error that names it.
@@ -61,6 +64,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&c.EventsPerSecond, 10)
 	orDefault(&c.QuotaTrees.Namespace, "kube-system")
 	orDefault(&c.UnitTemplates, UnitTemplatesScheduling)
+	orDefault(&c.DefaultReclaim, v1alpha1.PreemptNever)
 	yesUnlessSaid(&c.MetricsSecure)
 	l := &c.LeaderElection
 	yesUnlessSaid(&l.LeaderElect)
@@ -120,6 +124,10 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	if t := c.UnitTemplates; t != UnitTemplatesScheduling && t != UnitTemplatesFull {
 		errs = append(errs, field.NotSupported(field.NewPath("unitTemplates"), t,
 			[]UnitTemplates{UnitTemplatesFull, UnitTemplatesScheduling}))
+	}
+	reclaims := []v1alpha1.PreemptionPolicy{v1alpha1.PreemptNever, v1alpha1.PreemptLowerPriority, v1alpha1.PreemptAny}
+	if !slices.Contains(reclaims, c.DefaultReclaim) {
+		errs = append(errs, field.NotSupported(field.NewPath("defaultReclaim"), c.DefaultReclaim, reclaims))
 	}
 	election := field.NewPath("leaderElection")
 	l := c.LeaderElection

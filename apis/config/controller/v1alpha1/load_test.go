@@ -74,6 +74,7 @@ func TestLoadRefuses(t *testing.T) {
 		"wrong kind":           {"apiVersion: config.koord-queue/v1alpha1\nkind: Other\n", "Other"},
 		"no kind":              {"concurrency: 4\n", "ControllerConfiguration"},
 		"unknown templates":    {head + "unitTemplates: Some\n", "unitTemplates"},
+		"unknown reclaim":      {head + "defaultReclaim: Always\n", "defaultReclaim"},
 		"negative concurrency": {head + "concurrency: -1\n", "concurrency"},
 		"negative reports":     {head + "reportsPerSecond: -1\n", "reportsPerSecond"},
 		"negative events":      {head + "eventsPerSecond: -1\n", "eventsPerSecond"},

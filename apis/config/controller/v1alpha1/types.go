@@ -18,6 +18,8 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 const (
@@ -66,6 +68,9 @@ type ControllerConfiguration struct {
 	UnitTemplates UnitTemplates `json:"unitTemplates,omitempty"`
 	// quotaTrees says which ElasticQuotaTrees are expanded.
 	QuotaTrees QuotaTrees `json:"quotaTrees,omitempty"`
+	// defaultReclaim is spec.preemption.reclaim of each default Queue that the controller creates from now on: Never,
+	// LowerPriority or Any. Queues that exist keep theirs. Default "Never".
+	DefaultReclaim v1alpha1.PreemptionPolicy `json:"defaultReclaim,omitempty"`
 	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps a certificate for the visibility
 	// API of the scheduler, and makes another one in time. It has to exist. Empty, which is the default, keeps none.
 	VisibilitySecret string `json:"visibilitySecret,omitempty"`
