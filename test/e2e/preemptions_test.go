@@ -54,7 +54,7 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	c.waitPhase(t, owner, "own", v1alpha1.PhaseRunning)
 
 	const row = `borrower +job/lent +preempt-borrower +preempt-borrower +Reclaimed +`
-	const noNames = "Jobs of other namespaces that you may not list have no name here."
+	const noNames = "You may not list them, so they have no name here."
 	seen := run("bob", "preemptions", "-n", borrower, "-o", "wide")
 	require.Regexp(t, row+`preempt-owner +1 +Suspended +- +quota "preempt-owner" takes back`, seen)
 	require.Contains(t, seen, noNames)

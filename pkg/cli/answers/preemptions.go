@@ -38,8 +38,8 @@ type Preemptions struct {
 	Taking []Taking `json:"taking"`
 	// Taken, the latest first.
 	Taken []Taken `json:"taken"`
-	// AllNamespaces says that units of all namespaces were read. Otherwise those of other namespaces have no name here.
-	AllNamespaces bool `json:"allNamespaces"`
+	// NamesHidden says that units of other namespaces may be part of this, and that the caller may not list them.
+	NamesHidden bool `json:"namesHidden,omitempty"`
 	// CompleteSince is the time from which on the record has all preemptions; absent without a record.
 	CompleteSince *metav1.Time `json:"completeSince,omitempty"`
 	// NoRecord says why there is no record. Without it, Taken has only units that wait since their preemption.
@@ -121,15 +121,15 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 	if missing == nil {
 		records = found.Items
 	}
-	p := preemptionsOf(units, records, q)
-	p.AllNamespaces = q.Namespace == ""
-	if !p.AllNamespaces && p.lacksNames() {
+	p, complete := preemptionsOf(units, records, q)
+	if q.Namespace != "" && !complete {
 		all, err := r.Units(ctx, "")
 		switch {
 		case err == nil:
-			p = preemptionsOf(all, records, q)
-			p.AllNamespaces = true
-		case !apierrors.IsForbidden(err):
+			p, _ = preemptionsOf(all, records, q)
+		case apierrors.IsForbidden(err):
+			p.NamesHidden = true
+		default:
 			return nil, err
 		}
 	}
@@ -139,12 +139,6 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 		p.CompleteSince = &found.CompleteSince
 	}
 	return p, nil
-}
-
-// lacksNames says that units of other namespaces are part of what was found, or may be.
-func (p *Preemptions) lacksNames() bool {
-	return slices.ContainsFunc(p.Taking, func(t Taking) bool { return t.Others > 0 }) ||
-		slices.ContainsFunc(p.Taken, func(t Taken) bool { return t.Taker == nil })
 }
 
 // PreemptionOf is what a unit takes now, and the preemption since which it waits; nil where there is none. Units that
@@ -223,9 +217,12 @@ func preemptionsAmong(units []v1alpha1.QueueUnit, q *PreemptionQuery) *preemptio
 	return &c
 }
 
-func preemptionsOf(units []v1alpha1.QueueUnit, records []visibility.Record, q *PreemptionQuery) *Preemptions {
+// preemptionsOf units and records. They are complete if all takers and victims are among the units.
+func preemptionsOf(
+	units []v1alpha1.QueueUnit, records []visibility.Record, q *PreemptionQuery,
+) (p *Preemptions, complete bool) {
 	c := preemptionsAmong(units, q)
-	p := &Preemptions{Taking: []Taking{}, Taken: []Taken{}}
+	p = &Preemptions{Taking: []Taking{}, Taken: []Taken{}}
 	told := map[string]bool{}
 	for i := range units {
 		u := &units[i]
@@ -244,7 +241,12 @@ func preemptionsOf(units []v1alpha1.QueueUnit, records []visibility.Record, q *P
 	slices.SortStableFunc(p.Taken, func(a, b Taken) int {
 		return cmp.Or(b.Time.Compare(a.Time.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Unit, b.Unit))
 	})
-	return p
+	complete = !slices.ContainsFunc(p.Taken, func(t Taken) bool { return t.Taker == nil })
+	for hold := range c.takers {
+		uid, _, _ := strings.Cut(hold, "/")
+		complete = complete && c.byUID[uid] != nil
+	}
+	return p, complete
 }
 
 // taking is what a unit takes now. A decision ends with the admission of its unit.

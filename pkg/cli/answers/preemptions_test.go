@@ -17,6 +17,7 @@ limitations under the License.
 package answers
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,8 @@ func TestTaking(t *testing.T) {
 	holder, gone := unitOf("red", "holder", v1alpha1.PhaseRunning, 2), unitOf("red", "gone", v1alpha1.PhaseEnqueued, 1)
 	again, over := unitOf("red", "again", v1alpha1.PhaseRunning, 3), unitOf("red", "over", v1alpha1.PhaseSucceed, 1)
 	taker := unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 1)
+	admitted := unitOf("blue", "taker", v1alpha1.PhaseRunning, 2)
+	waitsAgain := unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 2)
 	for name, test := range map[string]struct {
 		taker  v1alpha1.QueueUnit
 		query  PreemptionQuery
@@ -72,8 +75,8 @@ func TestTaking(t *testing.T) {
 			states: []VictimState{VictimHolds, VictimSuspended, VictimResumed, VictimEnded},
 		},
 		"a victim that was not read is a number": {taker: takes(taker, 1, "foreign/1", "other/1"), others: 2},
-		"a decision ends with the admission":     {taker: takes(unitOf("blue", "taker", v1alpha1.PhaseRunning, 2), 1, "gone/1")},
-		"a former decision is over":              {taker: takes(unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 2), 1, "gone/1")},
+		"a decision ends with the admission":     {taker: takes(admitted, 1, "gone/1")},
+		"a former decision is over":              {taker: takes(waitsAgain, 1, "gone/1")},
 		"nothing is taken":                       {taker: takes(taker, 1)},
 		"the taker is in the queue": {
 			taker: takes(taker, 1, "holder/2"), query: PreemptionQuery{Queue: "blue"}, states: []VictimState{VictimHolds},
@@ -84,7 +87,8 @@ func TestTaking(t *testing.T) {
 		"nobody is in the queue": {taker: takes(taker, 1, "holder/2"), query: PreemptionQuery{Queue: "green"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := preemptionsOf([]v1alpha1.QueueUnit{test.taker, holder, gone, again, over}, nil, &test.query)
+			p, complete := preemptionsOf([]v1alpha1.QueueUnit{test.taker, holder, gone, again, over}, nil, &test.query)
+			require.Equal(t, test.others == 0, complete)
 			if len(test.states)+test.others == 0 {
 				require.Empty(t, p.Taking)
 				return
@@ -133,7 +137,9 @@ func TestTaken(t *testing.T) {
 				Taker: &blue, Evictions: 1, Message: "words"}},
 		},
 		"another eviction is none": {
-			units:   []v1alpha1.QueueUnit{evicted(unitOf("red", "victim", v1alpha1.PhaseEnqueued, 1), "True", "QueueDrained", "")},
+			units: []v1alpha1.QueueUnit{
+				evicted(unitOf("red", "victim", v1alpha1.PhaseEnqueued, 1), "True", "QueueDrained", ""),
+			},
 			records: []visibility.Record{record("victim", 1, "QueueDrained")},
 		},
 		"the object and the record of one preemption": {
@@ -153,13 +159,15 @@ func TestTaken(t *testing.T) {
 		"a queue without it": {units: []v1alpha1.QueueUnit{suspended}, query: PreemptionQuery{Queue: "green"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.ElementsMatch(t, test.want, preemptionsOf(test.units, test.records, &test.query).Taken)
+			p, complete := preemptionsOf(test.units, test.records, &test.query)
+			require.ElementsMatch(t, test.want, p.Taken)
+			require.Equal(t, !slices.ContainsFunc(test.want, func(t Taken) bool { return t.Taker == nil }), complete)
 		})
 	}
 }
 
 func TestUnitsOfPreemptions(t *testing.T) {
-	p := preemptionsOf([]v1alpha1.QueueUnit{
+	p, _ := preemptionsOf([]v1alpha1.QueueUnit{
 		takes(unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 0), 0, "victim/1", "foreign/1"),
 		evicted(unitOf("red", "victim", v1alpha1.PhaseEnqueued, 1), "True", "Reclaimed", reclaimedByBlue),
 	}, []visibility.Record{{Event: visibility.RecordEvicted, Unit: "deleted", UID: "deleted", Reason: "Reclaimed"}},

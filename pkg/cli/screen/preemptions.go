@@ -36,8 +36,8 @@ func Preemptions(out io.Writer, found *answers.Preemptions, since time.Time, wid
 	case found.CompleteSince != nil && found.CompleteSince.After(since):
 		p.printf("\nThe record is complete since %s.\n", instant(found.CompleteSince.Time))
 	}
-	if !found.AllNamespaces {
-		p.printf("\nJobs of other namespaces that you may not list have no name here.\n")
+	if found.NamesHidden {
+		p.printf("\nJobs of other namespaces may be part of this. You may not list them, so they have no name here.\n")
 	}
 	return p.err
 }

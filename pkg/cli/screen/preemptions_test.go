@@ -26,7 +26,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 )
 
-const reclaimedByResearch = `quota "research" takes back its min, which quota "platform" had borrowed; the job waits for room`
+const reclaimedByResearch = `quota "research" takes back its min, which quota "platform" had borrowed; ` +
+	"the job waits for room"
 
 func subject(namespace, name, quota string) answers.Subject {
 	return answers.Subject{Namespace: namespace, Unit: name, Job: "job/" + name, Queue: "shared", Quota: quota}
@@ -64,13 +65,13 @@ func TestPreemptions(t *testing.T) {
 	}{
 		"preemptions": {found: answers.Preemptions{
 			Taking: []answers.Taking{taking(), foreign}, Taken: []answers.Taken{taken(), deleted},
-			CompleteSince: ptr.To(before(2 * time.Hour)),
+			CompleteSince: ptr.To(before(2 * time.Hour)), NamesHidden: true,
 		}},
 		"preemptions-wide": {wide: true, found: answers.Preemptions{
-			Taking: []answers.Taking{taking()}, Taken: []answers.Taken{taken(), deleted}, AllNamespaces: true,
+			Taking: []answers.Taking{taking()}, Taken: []answers.Taken{taken(), deleted},
 			NoRecord: "the server could not find the requested resource",
 		}},
-		"preemptions-none": {found: answers.Preemptions{AllNamespaces: true, CompleteSince: ptr.To(before(48 * time.Hour))}},
+		"preemptions-none": {found: answers.Preemptions{CompleteSince: ptr.To(before(48 * time.Hour))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name, func(b *bytes.Buffer) error { return Preemptions(b, &test.found, since, test.wide) })
