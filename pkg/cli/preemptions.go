@@ -57,7 +57,7 @@ aggregated API. Without it, only jobs that wait since their preemption are liste
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "list preemptions of all namespaces")
 	cmd.Flags().StringVar(&o.queue, "queue", "", "list preemptions with a taker or a victim of this queue only")
-	cmd.Flags().Var(&o.since, "since", "list preemptions of this period (24h, 30d), and all jobs that wait since theirs")
+	cmd.Flags().Var(&o.since, "since", "list preemptions of this period (24h, 30d), and those of jobs that still wait")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: wide, json, yaml or name")
 	return cmd
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // showPreemptions has a job of one namespace preempt a job of another one. Each namespace has a viewer, and boss is the
@@ -36,7 +37,7 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	c.quota(t, owner, "preempt-all", 4, 4, isParent())
 	c.quota(t, borrower, "preempt-borrower", 0, 4, under("preempt-all"))
 	c.quota(t, owner, "preempt-owner", 4, 4, under("preempt-all"))
-	c.patchQueue(t, "preempt-owner", `{"spec":{"preemption":{"reclaim":"Any"}}}`)
+	c.patchQueue(t, "preempt-owner", `{"spec":{"stopPolicy":"Hold","preemption":{"reclaim":"Any"}}}`)
 	c.bind(t, "bob", "jobqueue-viewer", borrower)
 	c.bind(t, "olga", "jobqueue-viewer", owner)
 	run := func(user string, args ...string) string {
@@ -51,10 +52,22 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	c.create(t, newJob(borrower, "lent", suspended, ofQuota("preempt-borrower"), cpu("3"), runs(time.Hour)))
 	c.waitPhase(t, borrower, "lent", v1alpha1.PhaseRunning)
 	c.create(t, newJob(owner, "own", suspended, ofQuota("preempt-owner"), cpu("3"), runs(time.Hour)))
+	c.waitReason(t, owner, "own", "QueueHeld")
+
+	// The controller would suspend the victim. Without it, the preemption stays in progress.
+	require.NoError(t, c.Kill(controlplane.Controller))
+	c.patchQueue(t, "preempt-owner", `{"spec":{"stopPolicy":"None"}}`)
+	c.waitReason(t, borrower, "lent", "Reclaimed")
+	const taker = `owner +job/own +preempt-owner +preempt-owner +`
+	require.Regexp(t, taker+`borrower/job/lent +preempt-borrower +Suspended`, run("boss", "preemptions", "-A"))
+	require.Regexp(t, taker+`\(1 of other namespaces, or deleted\)`, run("olga", "preemptions", "-n", owner))
+	require.Regexp(t, `Preempts, to be admitted:\n.*\n +borrower/job/lent `, run("boss", "why", "own", "-n", owner))
+	require.NotContains(t, run("olga", "why", "own", "-n", owner), "lent")
+	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	c.waitPhase(t, owner, "own", v1alpha1.PhaseRunning)
 
 	const row = `borrower +job/lent +preempt-borrower +preempt-borrower +Reclaimed +`
-	const noNames = "You may not list them, so they have no name here."
+	const noNames = "Jobs of namespaces that you may not list have no name here."
 	seen := run("bob", "preemptions", "-n", borrower, "-o", "wide")
 	require.Regexp(t, row+`preempt-owner +1 +Suspended +- +quota "preempt-owner" takes back`, seen)
 	require.Contains(t, seen, noNames)

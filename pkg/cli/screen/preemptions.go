@@ -37,7 +37,7 @@ func Preemptions(out io.Writer, found *answers.Preemptions, since time.Time, wid
 		p.printf("\nThe record is complete since %s.\n", instant(found.CompleteSince.Time))
 	}
 	if found.NamesHidden {
-		p.printf("\nJobs of other namespaces may be part of this. You may not list them, so they have no name here.\n")
+		p.printf("\nJobs of namespaces that you may not list have no name here.\n")
 	}
 	return p.err
 }
@@ -78,7 +78,7 @@ func others(n int) string { return fmt.Sprintf("(%d of other namespaces, or dele
 
 func (p *pageWriter) taken(found *answers.Preemptions, wide bool) {
 	if len(found.Taken) == 0 {
-		p.printf("\nNo job that was preempted is known.\n")
+		p.printf("\nNo preempted job is known.\n")
 		return
 	}
 	header := []string{"TIME", "NAMESPACE", "JOB", "QUEUE", "QUOTA", "REASON", "BY QUOTA", "EVICTIONS", "STATE"}
