@@ -121,14 +121,9 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	if c.MetricsCertDir != "" && !*c.MetricsSecure {
 		errs = append(errs, field.Invalid(field.NewPath("metricsCertDir"), c.MetricsCertDir, "needs metricsSecure"))
 	}
-	if t := c.UnitTemplates; t != UnitTemplatesScheduling && t != UnitTemplatesFull {
-		errs = append(errs, field.NotSupported(field.NewPath("unitTemplates"), t,
-			[]UnitTemplates{UnitTemplatesFull, UnitTemplatesScheduling}))
-	}
-	reclaims := []v1alpha1.PreemptionPolicy{v1alpha1.PreemptNever, v1alpha1.PreemptLowerPriority, v1alpha1.PreemptAny}
-	if !slices.Contains(reclaims, c.DefaultReclaim) {
-		errs = append(errs, field.NotSupported(field.NewPath("defaultReclaim"), c.DefaultReclaim, reclaims))
-	}
+	errs = append(errs, oneOf("unitTemplates", c.UnitTemplates, UnitTemplatesFull, UnitTemplatesScheduling)...)
+	errs = append(errs, oneOf("defaultReclaim", c.DefaultReclaim,
+		v1alpha1.PreemptNever, v1alpha1.PreemptLowerPriority, v1alpha1.PreemptAny)...)
 	election := field.NewPath("leaderElection")
 	l := c.LeaderElection
 	positive(l.RetryPeriod.Duration > 0, election.Child("retryPeriod"), l.RetryPeriod.Duration.String())
@@ -141,4 +136,12 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 			"must be longer than renewDeadline"))
 	}
 	return errs
+}
+
+// oneOf returns an error if a field has none of the values.
+func oneOf[T ~string](name string, value T, values ...T) field.ErrorList {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(field.NewPath(name), value, values)}
 }
