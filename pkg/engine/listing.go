@@ -106,9 +106,7 @@ type names struct {
 	order *ordered.Tree[string]
 }
 
-func newNames() names {
-	return names{count: map[string]int{}, order: ordered.NewTree(strings.Compare)}
-}
+func newNames() names { return names{count: map[string]int{}, order: ordered.NewTree(strings.Compare)} }
 
 func (s *names) add(name string) {
 	if s.count[name]++; s.count[name] == 1 {

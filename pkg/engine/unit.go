@@ -317,9 +317,7 @@ var (
 	sharedSets     = intern.NewPool(hashSets, sameSets)
 )
 
-func hashSaying(seed maphash.Seed, said *unit.Saying) uint64 {
-	return maphash.Comparable(seed, *said)
-}
+func hashSaying(seed maphash.Seed, said *unit.Saying) uint64 { return maphash.Comparable(seed, *said) }
 
 func hashList(seed maphash.Seed, list resources.List) uint64 {
 	var h maphash.Hash
