@@ -210,6 +210,40 @@ func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
 	watch.clean(t, nil)
 }
 
+// A job takes what one of lower priority holds in its queue and quota. The victim is suspended, waits before those that
+// came after it, and runs again when the other has ended. Each job ends once.
+func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "within-queue")
+	c.quota(t, ns, "within-queue", 4, 4)
+	c.patchQueue(t, "within-queue", `{"spec":{"preemption":{"withinQueue":"LowerPriority"}}}`)
+	watch := observe(t, c, map[string]int{ns: 4})
+	job := func(name string, of int, run time.Duration) {
+		c.create(t, newJob(ns, name, suspended, ofQuota("within-queue"), pods(4), priority(of), runs(run)))
+	}
+	job("low", 1, 10*second)
+	c.waitPhase(t, ns, "low", schedulingv1alpha1.PhaseRunning)
+	job("later", 1, second)
+	c.waitReason(t, ns, "later", "QuotaExceeded")
+
+	job("high", 2, 5*second)
+	c.waitPhase(t, ns, "high", schedulingv1alpha1.PhaseRunning)
+	low := c.unit(t, ns, "low")
+	evicted := meta.FindStatusCondition(low.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	require.NotNil(t, evicted)
+	require.Equal(t, "PreemptedInQueue", evicted.Reason)
+	require.Equal(t, []string{string(low.UID) + "/1"}, c.unit(t, ns, "high").Status.Preemption.Holds)
+	require.True(t, *c.job(t, ns, "low").Spec.Suspend)
+	require.Nil(t, c.unit(t, ns, "later").Status.LastAllocateTime)
+
+	c.waitDone(t, ns, 3, 2*time.Minute)
+	low, later := c.unit(t, ns, "low"), c.unit(t, ns, "later")
+	require.True(t, low.Status.LastAllocateTime.Before(later.Status.LastAllocateTime), "the victim kept its position")
+	require.EqualValues(t, 2, attempts(low))
+	require.EqualValues(t, 1, attempts(later))
+	watch.clean(t, nil)
+}
+
 // A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all
 // while its jobs run and wait: what runs is left alone and keeps counting, and what waits goes on at once.
 func TestQuotaChangesUnderLoad(t *testing.T) {
