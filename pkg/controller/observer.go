@@ -93,11 +93,11 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 	return err
 }
 
-// askQueue fills in what the queue says about jobs that their owners suspend, and about the grace of evicted jobs. A
-// queue that is not there says nothing.
+// askQueue fills in what the queue says about suspended jobs and about the grace of evicted ones. A queue that is not
+// there says nothing.
 func (o *observer) askQueue(ctx context.Context, s *jobplan.Situation) error {
-	s.RequeuesSuspended, s.MostGrace = false, 0
-	if s.Unit == nil || s.Job.SuspendedByUs() || !s.Job.Suspended() && !jobplan.Evicted(s.Unit) {
+	s.RequeuesSuspended, s.QueuePreempts, s.MostGrace = false, false, 0
+	if s.Unit == nil || !s.Job.Suspended() && !jobplan.Evicted(s.Unit) {
 		return nil
 	}
 	key := types.NamespacedName{Namespace: o.options.QueueNamespace, Name: s.Unit.Spec.Queue}
@@ -114,6 +114,8 @@ func (o *observer) askQueue(ctx context.Context, s *jobplan.Situation) error {
 	s.RequeuesSuspended = ptr.Deref(queue.Spec.OnOwnerSuspend, "") == v1alpha1.OwnerSuspendRequeue
 	if p := queue.Spec.Preemption; p != nil {
 		s.MostGrace = time.Duration(ptr.Deref(p.MaxGraceSeconds, 0)) * time.Second
+		s.QueuePreempts = ptr.Deref(p.Reclaim, v1alpha1.PreemptNever) != v1alpha1.PreemptNever ||
+			ptr.Deref(p.WithinQueue, v1alpha1.PreemptNever) != v1alpha1.PreemptNever
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ var ErrNotAddable = errors.New("not a key that resuming adds")
 // owner may forge. So it is believed about these keys alone, and says only that they go: no value that it holds is ever
 // written.
 var addable = map[jobkind.MetadataKey][]string{
-	jobkind.LabelsKey: {v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
+	jobkind.LabelsKey: {v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible, extension.LabelDisablePreemptible},
 	jobkind.AnnotationsKey: {
 		v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet,
 		extension.AnnotationGangName, extension.AnnotationGangMinNum, extension.AnnotationGangGroups,

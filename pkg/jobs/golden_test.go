@@ -31,6 +31,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
@@ -184,7 +186,9 @@ func comesBack(t *testing.T, kind *jobkind.Kind, before *unstructured.Unstructur
 	additions := map[string]Addition{}
 	for i := range sets {
 		additions[sets[i].Name] = Addition{
-			Labels:      map[string]string{v1alpha1.LabelQuotaName: "a"},
+			Labels: map[string]string{
+				v1alpha1.LabelQuotaName: "a", extension.LabelDisablePreemptible: "true",
+			},
 			Annotations: map[string]string{v1alpha1.AnnotationRelatedPodSet: sets[i].Name},
 		}
 	}
@@ -200,6 +204,7 @@ func comesBack(t *testing.T, kind *jobkind.Kind, before *unstructured.Unstructur
 			continue
 		}
 		require.Equal(t, "a", resumed[i].Template.Labels[v1alpha1.LabelQuotaName], resumed[i].Name)
+		require.Equal(t, "true", resumed[i].Template.Labels[extension.LabelDisablePreemptible], resumed[i].Name)
 		require.Equal(t, resumed[i].Name, resumed[i].Template.Annotations[v1alpha1.AnnotationRelatedPodSet])
 	}
 	require.NoError(t, EditOf(kind, job).SetSuspend(true))

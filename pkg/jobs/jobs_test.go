@@ -291,6 +291,7 @@ func TestAForgedRecordPutsNothingIntoTemplates(t *testing.T) {
 		"another annotation":      `{"j":{"annotations":{"koord-queue/queue-name":"victim","note":null}}}`,
 		"an empty label":          `{"j":{"labels":{"quota.scheduling.koordinator.sh/name":""}}}`,
 		"preemptible, once again": `{"j":{"labels":{"quota.scheduling.koordinator.sh/preemptible":"true"}}}`,
+		"against preemption":      `{"j":{"labels":{"scheduling.koordinator.sh/disable-preemptible":"true"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, metadata := range []string{"", "labels: {mine: a}, annotations: {note: b}"} {

@@ -325,6 +325,8 @@ func TestPlan(t *testing.T) {
 		"admitted, ran before": {queued(t).started().condition("Suspended").phase(v1alpha1.PhaseDequeued), "reset start"},
 		"admitted, ran before, has all": {queued(t).started().with(added).phase(v1alpha1.PhaseDequeued),
 			"job suspend=false [Admitted]"},
+		"admitted, ran before, its queue preempts now": {queued(t).started().with(added).condition("Suspended").
+			with(queuePreempts).phase(v1alpha1.PhaseDequeued), "reset start"},
 		"admitted, resized since": {queued(t).job(int64(3), "spec", "parallelism").phase(v1alpha1.PhaseDequeued),
 			"delete unit [UnitReplaced]"},
 		"admitted, shrunk since": {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseDequeued),

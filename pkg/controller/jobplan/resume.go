@@ -95,7 +95,7 @@ func resume(s *Situation) (Decision, bool) {
 	}
 	step := PatchJob{Before: s.Job, Event: event.Normal("Admitted", "Resume", resumesWith(s))}
 	if s.Job.TemplatesFixed() {
-		if chargedElsewhere(s) || gangedOtherwise(s) || checkedOtherwise(s) {
+		if chargedElsewhere(s) || gangedOtherwise(s) || protectedOtherwise(s) || checkedOtherwise(s) {
 			return resetStart(s), true
 		}
 		step.After = after.Job()
@@ -134,13 +134,13 @@ func fill(s *Situation, job *jobs.Edit) error {
 	return job.AddToTemplates(additions(s, job.Job()))
 }
 
-// additions to each pod template: who the pods belong to, the labels that ElasticQuota charges them by, and the gang
-// that Koordinator binds together. The templates of the job bear none of them.
+// additions to each pod template: who the pods belong to, the labels that ElasticQuota charges them by, the label that
+// keeps other preemption away, and the gang that Koordinator binds together. The templates of the job bear none of them.
 func additions(s *Situation, job *jobs.Job) map[string]jobs.Addition {
 	additions := make(map[string]jobs.Addition, len(s.demand.PodSets))
 	for i := range s.demand.PodSets {
 		set := &s.demand.PodSets[i]
-		additions[set.Name] = jobs.Addition{Labels: s.demand.Own.AddTo(set.Template), Annotations: map[string]string{
+		additions[set.Name] = jobs.Addition{Labels: labelsFor(s, set.Template), Annotations: map[string]string{
 			v1alpha1.AnnotationRelatedQueueUnit: s.Unit.Namespace + "/" + s.Unit.Name,
 			v1alpha1.AnnotationRelatedPodSet:    set.Name,
 		}}
@@ -160,6 +160,16 @@ func additions(s *Situation, job *jobs.Job) map[string]jobs.Addition {
 		}
 	}
 	return additions
+}
+
+// labelsFor the pods of a template. Where the queue preempts whole jobs, Koordinator's preemption by Coscheduling must
+// not delete single pods of them. A value of the owner stays.
+func labelsFor(s *Situation, template *corev1.PodTemplateSpec) map[string]string {
+	labels := s.demand.Own.AddTo(template)
+	if _, own := template.Labels[extension.LabelDisablePreemptible]; s.QueuePreempts && !own {
+		labels[extension.LabelDisablePreemptible] = "true"
+	}
+	return labels
 }
 
 // addGroup has pods of a gang that is made for them name its group, where only their job does.
@@ -201,6 +211,13 @@ func gangedOtherwise(s *Situation) bool {
 	return filledOtherwise(s, func(template *corev1.PodTemplateSpec) [2]string {
 		return [2]string{template.Annotations[extension.AnnotationGangName],
 			template.Annotations[extension.AnnotationGangMinNum] + template.Annotations[extension.AnnotationGangGroups]}
+	})
+}
+
+// protectedOtherwise says whether they have the label against other preemption and must not have it, or the reverse.
+func protectedOtherwise(s *Situation) bool {
+	return filledOtherwise(s, func(template *corev1.PodTemplateSpec) [2]string {
+		return [2]string{template.Labels[extension.LabelDisablePreemptible]}
 	})
 }
 

@@ -87,6 +87,8 @@ type Situation struct {
 	RequeuesSuspended bool
 	// LostUnit: the unit of the job lost its quota to others, and was deleted before the job was suspended.
 	LostUnit bool
+	// QueuePreempts: the queue of the unit suspends jobs so that others are admitted.
+	QueuePreempts bool
 	// MostGrace is the longest grace that the queue of the unit gives.
 	MostGrace time.Duration
 	Bound     Bound
