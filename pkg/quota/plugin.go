@@ -33,7 +33,7 @@ import (
 )
 
 // Plugin is ElasticQuota in the profile that enables JobQueue. It embeds the plugin, so that everything but PreFilter
-// stays as it is.
+// and PostFilter stays as it is.
 //
 // A runtime quota may shrink between the admission of a job and the arrival of its pods, because pods of another quota
 // have come in the meantime, even ones that the gate holds. ElasticQuota would then refuse pods for which quota is
@@ -46,6 +46,7 @@ import (
 type Plugin struct {
 	*elasticquota.Plugin
 	adapter *Adapter
+	handle  fwktype.Handle
 }
 
 // What the framework and Koordinator ask a plugin for by type assertion.

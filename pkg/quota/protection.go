@@ -52,8 +52,10 @@ const mostTriedAgain = 32
 
 // Guard is what protection asks and tells; all of it may be called from several goroutines.
 type Guard struct {
-	// Admitted says that a pod belongs to an admitted job.
+	// Admitted says that a pod without a node belongs to an admitted job.
 	Admitted func(*corev1.Pod) bool
+	// Runs says that a pod on a node belongs to an admitted job.
+	Runs func(*corev1.Pod) bool
 	// TryAgain takes refused pods for which the reason may be over. It is called, without locks, by the callers of
 	// SetOutstanding and Observe.
 	TryAgain func([]types.NamespacedName)

@@ -102,7 +102,7 @@ func (r *Registry) Factory() frameworkruntime.PluginFactory {
 		if err := r.capture(captured, args, handle); err != nil {
 			return nil, err
 		}
-		return &Plugin{Plugin: captured, adapter: r.adapter}, nil
+		return &Plugin{Plugin: captured, adapter: r.adapter, handle: handle}, nil
 	}
 }
 

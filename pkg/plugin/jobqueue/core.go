@@ -211,7 +211,7 @@ func (c *core) buildEngine(
 	quotas.Subscribe(c.engine.Sink())
 	if c.args.ProtectReservedQuota {
 		quotas.Protect(quota.Guard{
-			Admitted: c.gate.Admitted,
+			Admitted: c.gate.Admitted, Runs: c.gate.Runs,
 			TryAgain: func(names []types.NamespacedName) { c.tryAgain(c.podsNamed(names)) },
 			Beyond: func(name string, cause quota.Cause, passes bool) {
 				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, name, string(cause),

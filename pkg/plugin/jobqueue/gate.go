@@ -151,6 +151,14 @@ func (g *Gate) Passes(pod *corev1.Pod) bool {
 // not.
 func (g *Gate) Admitted(pod *corev1.Pod) bool { return g.verdict(pod) == admitted }
 
+// Runs says that a pod on a node belongs to an admitted unit.
+func (g *Gate) Runs(pod *corev1.Pod) bool {
+	waiting := *pod
+	waiting.Spec.NodeName = ""
+	v := g.verdict(&waiting)
+	return v == admitted || v == lacking || v == beyond
+}
+
 func (g *Gate) verdict(pod *corev1.Pod) verdict {
 	if pod == nil || pod.Spec.NodeName != "" || quota.IsReservation(pod) {
 		return foreign

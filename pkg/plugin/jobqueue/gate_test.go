@@ -17,6 +17,7 @@ limitations under the License.
 package jobqueue
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -287,6 +288,12 @@ func TestGate(t *testing.T) {
 			_, held := why[tt.want]
 			require.Equal(t, !held, gate.Passes(tt.pod))
 			require.Equal(t, tt.want == admitted, gate.Admitted(tt.pod))
+			if tt.pod != nil {
+				bound := tt.pod.DeepCopy()
+				bound.Spec.NodeName = "n"
+				ofAdmitted := []verdict{admitted, beyond, lacking}
+				require.Equal(t, slices.Contains(ofAdmitted, tt.want), gate.Runs(bound))
+			}
 			if held {
 				require.Equal(t, fwktype.UnschedulableAndUnresolvable, status.Code())
 				require.NotEmpty(t, status.Message())
