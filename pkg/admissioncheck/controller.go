@@ -150,8 +150,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Use is for a program without a manager, which calls ReconcileUnit and ReconcileCheck itself. The kind is AdmissionCheck
-// in the version that is installed.
+// Use is for a program without a manager, which calls ReconcileUnit and ReconcileCheck itself. The kind is
+// AdmissionCheck in the version that is installed.
 func (c *Controller) Use(objects client.Client, kind schema.GroupVersionKind) {
 	c.client, c.kind = objects, kind
 	if c.Reader == nil {

@@ -36,8 +36,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 )
 
-// reclaimed is a world in which the quota of a running job was taken back. The job asks for more than the minute that its
-// queue gives. Pods a and b run, c waits, and d is leaving.
+// reclaimed is a world in which the quota of a running job was taken back. The job asks for more than the minute that
+// its queue gives. Pods a and b run, c waits, and d is leaving.
 func reclaimed(t *testing.T) *world {
 	w := newWorld(t,
 		newJob(func(job *batchv1.Job) { job.Annotations = map[string]string{v1alpha1.AnnotationGrace: "600"} }),
@@ -148,7 +148,9 @@ func TestADeletedUnitEndsTheGrace(t *testing.T) {
 			u := w.unit()
 			require.NoError(t, w.base.Delete(context.Background(), u))
 			if forged {
-				again := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "forged"}, Spec: u.Spec}
+				again := &v1alpha1.QueueUnit{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "forged"}, Spec: u.Spec,
+				}
 				again.Annotations = map[string]string{v1alpha1.AnnotationAdopted: "true"}
 				require.NoError(t, w.base.Create(context.Background(), again))
 			}

@@ -78,8 +78,8 @@ func Definitions() []Definition {
 		},
 		{
 			Name: Placement, Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha},
-			On: "the scheduler answers AdmissionChecks with the controllerName `koord-queue/placement`: a job is released when " +
-				"all its pods find a node",
+			On: "the scheduler answers AdmissionChecks with the controllerName `koord-queue/placement`: a job is released " +
+				"when all its pods find a node",
 			Off: "such checks are not answered, and queues that name them reserve nothing new (`CheckInactive`)",
 		},
 	}

@@ -43,7 +43,8 @@ import (
 // searchTime bounds the search for the nodes of one unit.
 const searchTime = 15 * time.Second
 
-// A unit that finds no nodes is tried again after leastRetry, and after twice the time with each retry, up to mostRetry.
+// A unit that finds no nodes is tried again after leastRetry, and after twice the time with each retry, up to
+// mostRetry.
 const leastRetry, mostRetry = 5 * time.Second, 5 * time.Minute
 
 // ready is the message of a unit whose pods find nodes.
@@ -113,7 +114,8 @@ func (c *Checker) answer(ctx context.Context) bool {
 	defer c.queue.Done(next)
 	result, err := c.reconcile(ctx, next)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "A placement check is answered again", "object", klog.KRef(next.namespace, next.name))
+		klog.FromContext(ctx).Error(err, "A placement check is answered again",
+			"object", klog.KRef(next.namespace, next.name))
 		c.queue.AddRateLimited(next)
 		return true
 	}

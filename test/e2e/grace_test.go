@@ -85,9 +85,9 @@ func (c *cluster) suspendedAt(t *testing.T, namespace, name string, within time.
 	return at
 }
 
-// The owner of a min takes it back from two jobs that have a grace. One asks for more than its queue gives, and its pods
-// acknowledge: it is suspended long before the bound of the queue. The other one does not answer, and is suspended at
-// the end of its grace. Then the owner runs, and the two after it.
+// The owner of a min takes it back from two jobs that have a grace. One asks for more than its queue gives, and its
+// pods acknowledge: it is suspended long before the bound of the queue. The other one does not answer, and is suspended
+// at the end of its grace. Then the owner runs, and the two after it.
 func TestAGraceBeforeTheSuspension(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "grace")

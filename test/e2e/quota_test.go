@@ -170,8 +170,8 @@ func TestAMinIsTakenBack(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// Either process is killed when it is written what a job takes. The owner has its min all the same, by as few victims as
-// it needs, and each job ends once.
+// Either process is killed when it is written what a job takes. The owner has its min all the same, by as few victims
+// as it needs, and each job ends once.
 func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "killed-amid-preemption")

@@ -67,8 +67,8 @@ const (
 	AnnotationGrace = "koord-queue/grace-seconds"
 	// AnnotationSuspendAt on a pod is when its job will be suspended, in RFC 3339. The controller writes it.
 	AnnotationSuspendAt = "koord-queue/suspend-at"
-	// AnnotationCheckpointed on a pod, or on its job, is the time of its last checkpoint, in RFC 3339. After an eviction it
-	// acknowledges the notice.
+	// AnnotationCheckpointed on a pod, or on its job, is the time of its last checkpoint, in RFC 3339. After an eviction
+	// it acknowledges the notice.
 	AnnotationCheckpointed = "koord-queue/checkpointed"
 	// OverridePrefix begins the annotations by which an operator changes a unit; the controller keeps them. It never
 	// copies them from a job.
@@ -122,8 +122,8 @@ const (
 // parameters of kind ProvisioningRequestConfig. jobqueue-controller answers them.
 const ProvisioningController = "koord-queue/provisioning-request"
 
-// PlacementController is the controllerName of AdmissionChecks that the scheduler answers: a job is released when all its
-// pods find a node.
+// PlacementController is the controllerName of AdmissionChecks that the scheduler answers: a job is released when all
+// its pods find a node.
 const PlacementController = "koord-queue/placement"
 
 // QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.

@@ -95,7 +95,8 @@ type (
 	ResetStart struct{ Job *jobs.Job }
 	// Tell records an event without a write; it is told once for each text.
 	Tell struct{ Event *event.Event }
-	// Notify gives pods a notice, or takes it away. It is no loss if a pod cannot be written: the job is suspended in time.
+	// Notify gives pods a notice, or takes it away. It is no loss if a pod cannot be written: the job is suspended in
+	// time.
 	Notify struct {
 		Pods []Pod
 		// Notice that the pods get; nil takes away the one that they have.

@@ -124,8 +124,8 @@ func mustStop(s *Situation) bool {
 	return suspendable(s) && !s.Job.Suspended() && (s.LostUnit || RunsWithoutQuota(s.Job, s.Unit))
 }
 
-// stopWithoutUnit suspends a job whose unit was deleted during the grace. It would be adopted with its running pods, and
-// its owner could keep the quota of others.
+// stopWithoutUnit suspends a job whose unit was deleted during the grace. It would be adopted with its running pods,
+// and its owner could keep the quota of others.
 func stopWithoutUnit(s *Situation) (Decision, bool) {
 	if !s.LostUnit || !mustStop(s) {
 		return Decision{}, false
@@ -195,9 +195,9 @@ func giveNotice(s *Situation) (Decision, bool) {
 	return d, true
 }
 
-// withdrawNotice is for a job that was admitted again before it was suspended: its pods are those of the attempt before,
-// and may have a notice. The job gets the stamp of this attempt, so that this is done once. A job without a stamp was
-// adopted, or resumed by a release that knew no notice.
+// withdrawNotice is for a job that was admitted again before it was suspended: its pods are those of the attempt
+// before, and may have a notice. The job gets the stamp of this attempt, so that this is done once. A job without a
+// stamp was adopted, or resumed by a release that knew no notice.
 func withdrawNotice(s *Situation) (Decision, bool) {
 	_, stamped := stampOf(s)
 	switch {

@@ -118,7 +118,9 @@ func TestNotice(t *testing.T) {
 		"the unit was deleted":               {taken(t).with(lostUnit), "job suspend=true [Suspended]"},
 		"without a label, and the unit too":  {taken(t).with(unmanagedNow).with(lostUnit), "job suspend=true [Suspended]"},
 		"of a kind that cannot be suspended": {deployment(t).with(lostUnit), "look at pods"},
-		"the job ends":                       {taken(t).with(podsRun(told)).condition("Complete"), "status Succeed [Finished]"},
+		"the job ends": {
+			taken(t).with(podsRun(told)).condition("Complete"), "status Succeed [Finished]",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, describe(tc.scene.decide()))

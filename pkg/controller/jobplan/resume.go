@@ -135,7 +135,7 @@ func fill(s *Situation, job *jobs.Edit) error {
 }
 
 // additions to each pod template: who the pods belong to, the labels that ElasticQuota charges them by, the label that
-// keeps other preemption away, and the gang that Koordinator binds together. The templates of the job bear none of them.
+// keeps other preemption away, and the gang that Koordinator binds together. The job's templates bear none of them.
 func additions(s *Situation, job *jobs.Job) map[string]jobs.Addition {
 	additions := make(map[string]jobs.Addition, len(s.demand.PodSets))
 	for i := range s.demand.PodSets {

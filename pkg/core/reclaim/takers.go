@@ -37,8 +37,8 @@ const MostHolds = 1024
 // NewTakers returns those of nobody.
 func NewTakers() *Takers { return &Takers{byKey: map[string]taker{}, taken: map[string]string{}} }
 
-// Set says which holds a unit of a quota takes by now, joined by commas. It returns those that are taken by it now and were not,
-// or the other way round. A hold that another unit takes already stays with that one.
+// Set says which holds a unit of a quota takes by now, joined by commas. It returns those that are taken by it now and
+// were not, or the other way round. A hold that another unit takes already stays with that one.
 func (t *Takers) Set(key, quota, takes string) (changed []string) {
 	next := taker{quota, takes}
 	if takes == "" {

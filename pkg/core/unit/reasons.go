@@ -48,7 +48,7 @@ const (
 	ReasonQueueDrained           Reason = "QueueDrained"
 	ReasonQueueFull              Reason = "QueueFull"        // maxAdmitted of the queue
 	ReasonQueueOverflow          Reason = "QueueOverflow"    // maxPending of the queue, or of it for the namespace
-	ReasonHeldByOthers           Reason = "HeldByOthers"     // it may take what others hold, and nobody can be suspended now
+	ReasonHeldByOthers           Reason = "HeldByOthers"     // it may take what others hold, and cannot now
 	ReasonReclaimed              Reason = "Reclaimed"        // the owner of a min takes back what the unit borrowed
 	ReasonPreemptedInQueue       Reason = "PreemptedInQueue" // a unit of higher priority in its queue gets what it held
 	ReasonBackoff                Reason = "Backoff"
