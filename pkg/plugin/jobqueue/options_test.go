@@ -110,10 +110,10 @@ func TestAnUnknownFeatureGateIsRefused(t *testing.T) {
 	args := defaultArgs(t)
 	args.FeatureGates = map[string]bool{"AdmissionChecks": false}
 	require.NoError(t, wiring(t).Validate(args))
-	args.FeatureGates["Placement"] = true
+	args.FeatureGates["Backfill"] = true
 	require.EqualError(t, wiring(t).Validate(args),
-		`pluginConfig[JobQueue].args.featureGates: Unsupported value: "Placement": `+
-			`supported values: "AdmissionChecks", "PartialAdmission"`)
+		`pluginConfig[JobQueue].args.featureGates: Unsupported value: "Backfill": `+
+			`supported values: "AdmissionChecks", "PartialAdmission", "Placement"`)
 }
 
 func defaultArgs(t *testing.T) *config.JobQueueArgs {
