@@ -379,6 +379,9 @@ func TestNoPromisedMinIsUnserved(t *testing.T) {
 				}
 				set := []*job(nil)
 				if !w.fits(j, nil) {
+					if j.gang != "" { // those take from nobody
+						continue
+					}
 					if set = w.search(j); set == nil {
 						continue
 					}
@@ -390,7 +393,7 @@ func TestNoPromisedMinIsUnserved(t *testing.T) {
 			}
 		}
 		for _, j := range units {
-			promised := !j.holds
+			promised := !j.holds && j.gang == ""
 			for _, level := range w.path(j.leaf) {
 				for _, kind := range kinds {
 					promised = promised && (level == "root" || w.inUse(level, kind, nil)+j.asks[kind] <= w.min[level][kind])
