@@ -58,6 +58,8 @@ type Answer struct {
 	Placed []Placed
 	// Shortage describes the pod that finds no node. It is nil if Fits is true.
 	Shortage *Shortage
+	// Nodes is the number of nodes in the cluster.
+	Nodes int
 }
 
 // Placed is a number of pods of a set on a node.

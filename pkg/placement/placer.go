@@ -120,7 +120,8 @@ func (p *Placer) promisedToOthers(sets []PodSet) []Placed {
 }
 
 // Place answers a request. Promises to other units count, and promises to its own units do not. Nothing is promised.
-// It returns an error if ctx ends, if a pod cannot be read, or if a plugin or the source has one.
+// It returns an error if ctx ends, if a pod cannot be read, or if a plugin or the source has one. If ctx ends, the answer
+// has the pods that found a node until then.
 func (p *Placer) Place(ctx context.Context, r Request) (Answer, error) {
 	p.asking.Lock()
 	defer p.asking.Unlock()
@@ -153,5 +154,6 @@ func (p *Placer) Place(ctx context.Context, r Request) (Answer, error) {
 		models = append(models, m)
 	}
 	s := &search{framework: p.framework, view: p.view}
-	return s.place(ctx, models)
+	shortage, err := s.place(ctx, models)
+	return Answer{Fits: shortage == nil && err == nil, Placed: s.placed, Shortage: shortage, Nodes: len(nodes)}, err
 }

@@ -290,8 +290,9 @@ func TestAQuestionEndsWithItsContext(t *testing.T) {
 	w.add(nodes(2, "cpu", "1"), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := w.placer.Place(ctx, Request{Sets: []PodSet{set(pod("w"), 1)}})
+	a, err := w.placer.Place(ctx, Request{Sets: []PodSet{set(pod("w"), 1)}})
 	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, Answer{Nodes: 2}, a)
 	require.True(t, w.place(set(pod("w"), 1)).Fits, "the next question is answered")
 }
 

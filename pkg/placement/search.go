@@ -32,30 +32,27 @@ type search struct {
 	placed    []Placed
 }
 
-// place places all models, or ends with the first one that does not find nodes.
-func (s *search) place(ctx context.Context, models []*model) (Answer, error) {
+// place places all models, or ends with the first one that does not find nodes, which has a shortage.
+func (s *search) place(ctx context.Context, models []*model) (*Shortage, error) {
 	if err := s.order(ctx, models); err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	for _, m := range models {
 		left := m.Count
 		if m.counted {
 			n, err := s.placeCounted(ctx, m)
 			if err != nil {
-				return Answer{}, err
+				return nil, err
 			}
 			left -= n
 		}
 		// Arithmetic may leave pods that the filters accept, so the filters have the last word.
 		shortage, err := s.placeEach(ctx, m, left)
-		if err != nil {
-			return Answer{}, err
-		}
-		if shortage != nil {
-			return Answer{Placed: s.placed, Shortage: shortage}, nil
+		if shortage != nil || err != nil {
+			return shortage, err
 		}
 	}
-	return Answer{Fits: true, Placed: s.placed}, nil
+	return nil, nil
 }
 
 // order puts the model first that takes the greatest part of its slots.

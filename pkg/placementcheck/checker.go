@@ -18,6 +18,7 @@ package placementcheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,6 +67,7 @@ type Checker struct {
 	objects    client.Client
 	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
 	queue      workqueue.TypedRateLimitingInterface[item]
+	searchTime time.Duration
 }
 
 // item is a unit, or an AdmissionCheck, which has no namespace.
@@ -74,7 +76,7 @@ type item struct{ namespace, name string }
 // New returns a checker that reads and writes with a client.
 func New(placer Placer, objects client.Client) *Checker {
 	return &Checker{
-		placer: placer, objects: objects,
+		placer: placer, objects: objects, searchTime: searchTime,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[item]()),
 	}
 }
@@ -149,23 +151,50 @@ func (c *Checker) check(
 	if c.placer.Promised(qu.UID) {
 		return admissioncheck.Answer{State: admissioncheck.Ready, Message: ready}, nil
 	}
-	sets, err := podSets(qu)
-	if err != nil {
-		return admissioncheck.Answer{State: admissioncheck.Retry, Message: err.Error()}, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, searchTime)
-	defer cancel()
-	found, err := c.placer.Place(ctx, placement.Request{Sets: sets})
-	if err != nil {
+	found, why, err := c.search(ctx, qu, nil)
+	switch {
+	case err != nil:
 		return a, err
-	}
-	if !found.Fits {
+	case why != "":
 		return admissioncheck.Answer{
-			State: admissioncheck.Retry, Message: found.Shortage.String(), RequeueAfter: retryAfter(qu, check.Name),
+			State: admissioncheck.Retry, Message: why, RequeueAfter: retryAfter(qu, check.Name),
 		}, nil
 	}
 	c.placer.Promise(found)
 	return admissioncheck.Answer{State: admissioncheck.Ready, Message: ready}, nil
+}
+
+// search looks for nodes for the pods of a unit that are still to come, as if others were gone. If they find none, why
+// says so.
+func (c *Checker) search(
+	ctx context.Context, qu *v1alpha1.QueueUnit, gone []*corev1.Pod,
+) (found placement.Answer, why string, err error) {
+	sets, err := podSets(qu)
+	if err != nil {
+		return found, err.Error(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.searchTime)
+	defer cancel()
+	found, err = c.placer.Place(ctx, placement.Request{Sets: sets, Gone: gone})
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return found, c.outOfTime(sets, &found), nil
+	case err == nil && !found.Fits:
+		why = found.Shortage.String()
+	}
+	return found, why, err
+}
+
+func (c *Checker) outOfTime(sets []placement.PodSet, found *placement.Answer) string {
+	var pods, all int
+	for i := range found.Placed {
+		pods += found.Placed[i].Count
+	}
+	for i := range sets {
+		all += sets[i].Count
+	}
+	return fmt.Sprintf("the search for nodes is not over after %s: %d of %d pods have found one of %d nodes",
+		c.searchTime, pods, all, found.Nodes)
 }
 
 func retryAfter(qu *v1alpha1.QueueUnit, check string) time.Duration {

@@ -42,12 +42,17 @@ import (
 type nodes struct {
 	room     int
 	err      error
+	endless  bool // a search ends with its context
 	asked    []placement.PodSet
 	promised map[types.UID]int
 }
 
-func (n *nodes) Place(_ context.Context, r placement.Request) (a placement.Answer, err error) {
+func (n *nodes) Place(ctx context.Context, r placement.Request) (a placement.Answer, err error) {
 	n.asked = append(n.asked, r.Sets...)
+	if n.endless {
+		<-ctx.Done()
+		return placement.Answer{Placed: []placement.Placed{{Count: 2}, {Count: 1}}, Nodes: 7}, ctx.Err()
+	}
 	free := n.room
 	for _, count := range n.promised {
 		free -= count
@@ -151,6 +156,22 @@ func TestNodesArePromisedOnce(t *testing.T) {
 		w.Unit("ns/a", "a", phase)
 		require.NotContains(t, w.nodes.promised, types.UID("a"), phase)
 	}
+}
+
+// A search without an end gives the quota back, as one that finds no nodes does.
+func TestASearchThatRunsOutOfTime(t *testing.T) {
+	w := newWorld(t, 9, reserved("a", 2, 3))
+	w.nodes.endless, w.searchTime = true, time.Nanosecond
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	no := w.answered("a")
+	require.Equal(t, admissioncheck.Retry, no.State)
+	require.Equal(t, "the search for nodes is not over after 1ns: 3 of 5 pods have found one of 7 nodes", no.Message)
+	require.EqualValues(t, 5, *no.RequeueAfterSeconds)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := w.check(ctx, reserved("a", 2, 3), &v1beta1.AdmissionCheck{})
+	require.ErrorIs(t, err, context.Canceled, "the end of the process is no answer")
 }
 
 func TestPodsThatHaveYetToCome(t *testing.T) {
