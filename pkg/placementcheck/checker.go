@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,9 @@ const searchTime = 15 * time.Second
 // mostRetry.
 const leastRetry, mostRetry = 5 * time.Second, 5 * time.Minute
 
+// What fails is done again after leastWait, and after twice the time with each failure, up to mostWait.
+const leastWait, mostWait = 5 * time.Millisecond, 5 * time.Minute
+
 // ready is the message of a unit whose pods find nodes.
 const ready = "all pods find a node"
 
@@ -68,16 +72,30 @@ type Checker struct {
 	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
 	queue      workqueue.TypedRateLimitingInterface[item]
 	searchTime time.Duration
+
+	asking   sync.Mutex // guards foreseen
+	foreseen map[item]Foresight
 }
 
 // item is a unit, or an AdmissionCheck, which has no namespace.
-type item struct{ namespace, name string }
+type item struct {
+	namespace, name string
+	// foreseen: there is a Foresight about the unit.
+	foreseen bool
+}
 
 // New returns a checker that reads and writes with a client.
 func New(placer Placer, objects client.Client) *Checker {
 	return &Checker{
-		placer: placer, objects: objects, searchTime: searchTime,
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[item]()),
+		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]Foresight{},
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			// Not that of controllers: it has a rate that all namespaces share.
+			workqueue.NewTypedItemExponentialFailureRateLimiter[item](leastWait, mostWait),
+			workqueue.TypedRateLimitingQueueConfig[item]{
+				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newTurns()}),
+				}),
+			}),
 	}
 }
 
@@ -86,7 +104,7 @@ func (c *Checker) Unit(key string, uid types.UID, phase unit.Phase) {
 	switch namespace, name, err := cache.SplitMetaNamespaceKey(key); {
 	case err != nil || phase.Releases():
 	case phase == unit.PhaseReserved:
-		c.queue.Add(item{namespace, name})
+		c.queue.Add(item{namespace: namespace, name: name})
 	default:
 		c.placer.Forget(uid)
 	}
@@ -98,7 +116,8 @@ func (c *Checker) Bound(of types.UID, node string) { c.placer.Bound(of, node) }
 // Check was changed.
 func (c *Checker) Check(name string) { c.queue.Add(item{name: name}) }
 
-// Run answers until the context ends. One unit is looked at after the other, so that nodes are promised once.
+// Run answers until the context ends. One unit is looked at after the other, so that nodes are promised once. The
+// namespaces take turns.
 func (c *Checker) Run(ctx context.Context) {
 	go func() {
 		<-ctx.Done()
@@ -114,6 +133,10 @@ func (c *Checker) answer(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(next)
+	if next.foreseen {
+		c.foresee(ctx, next)
+		return true
+	}
 	result, err := c.reconcile(ctx, next)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "A placement check is answered again",

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,11 +45,12 @@ type nodes struct {
 	err      error
 	endless  bool // a search ends with its context
 	asked    []placement.PodSet
+	gone     [][]*corev1.Pod
 	promised map[types.UID]int
 }
 
 func (n *nodes) Place(ctx context.Context, r placement.Request) (a placement.Answer, err error) {
-	n.asked = append(n.asked, r.Sets...)
+	n.asked, n.gone = append(n.asked, r.Sets...), append(n.gone, r.Gone)
 	if n.endless {
 		<-ctx.Done()
 		return placement.Answer{Placed: []placement.Placed{{Count: 2}, {Count: 1}}, Nodes: 7}, ctx.Err()
@@ -75,6 +77,9 @@ func (n *nodes) Promise(a placement.Answer) {
 func (n *nodes) Promised(of types.UID) bool   { return n.promised[of] > 0 }
 func (n *nodes) Bound(of types.UID, _ string) { n.promised[of]-- }
 func (n *nodes) Forget(of types.UID)          { delete(n.promised, of) }
+
+// unreadable is a template with an amount that nobody can count.
+const unreadable = `{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e999999999"}}}]}}`
 
 type world struct {
 	t       *testing.T
@@ -196,13 +201,12 @@ func TestRetryAfter(t *testing.T) {
 // What cannot be answered is asked again, or waits for another template.
 func TestFaults(t *testing.T) {
 	broken := reserved("broken", 1, 1)
-	broken.Spec.PodSets[1].Template.Raw = []byte(
-		`{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e999999999"}}}]}}`)
+	broken.Spec.PodSets[1].Template.Raw = []byte(unreadable)
 	w := newWorld(t, 9, reserved("a", 1, 1), broken)
 	w.nodes.err = errors.New("no snapshot")
 	w.Unit("ns/a", "a", unit.PhaseReserved)
 	require.Empty(t, w.answered("a").State)
-	require.Equal(t, 1, w.queue.NumRequeues(item{"ns", "a"}))
+	require.Equal(t, 1, w.queue.NumRequeues(item{namespace: "ns", name: "a"}))
 	w.nodes.err = nil
 	w.Unit("ns/a", "a", unit.PhaseReserved)
 	require.Equal(t, admissioncheck.Ready, w.answered("a").State)

@@ -1,0 +1,84 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package placementcheck
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// Foresight asks whether all pods of a unit would find nodes if others were gone.
+type Foresight struct {
+	// Key (namespace/name) and UID of the unit, in any phase.
+	Key string
+	UID types.UID
+	// Gone are the pods that are supposed to have left their nodes. Their UID and spec.nodeName count. They are not
+	// changed.
+	Gone []*corev1.Pod
+	// Answer takes whether all pods fit, and in words why not. It is called once, on the goroutine of Run, which waits
+	// for it.
+	Answer func(fits bool, why string)
+}
+
+// Foresee answers a question later, and keeps no nodes for it. It does not block. A second question about the same unit
+// takes the place of the first if nobody has looked at that yet: then the first one is never answered. Where Run has
+// ended, none is.
+func (c *Checker) Foresee(q Foresight) {
+	namespace, name, _ := strings.Cut(q.Key, "/")
+	next := item{namespace: namespace, name: name, foreseen: true}
+	c.asking.Lock()
+	c.foreseen[next] = q
+	c.asking.Unlock()
+	c.queue.Add(next)
+}
+
+// foresee answers what is asked about a unit.
+func (c *Checker) foresee(ctx context.Context, next item) {
+	c.asking.Lock()
+	q, ok := c.foreseen[next]
+	delete(c.foreseen, next)
+	c.asking.Unlock()
+	if !ok {
+		return
+	}
+	why, err := c.missing(ctx, next, &q)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot foresee nodes for a unit", "unit", klog.KRef(next.namespace, next.name))
+		why = err.Error()
+	}
+	q.Answer(why == "", why)
+}
+
+func (c *Checker) missing(ctx context.Context, next item, q *Foresight) (why string, err error) {
+	qu := &v1alpha1.QueueUnit{}
+	key := types.NamespacedName{Namespace: next.namespace, Name: next.name}
+	switch err := c.objects.Get(ctx, key, qu); {
+	case client.IgnoreNotFound(err) != nil:
+		return "", err
+	case err != nil || qu.UID != q.UID:
+		return "the unit is gone", nil
+	}
+	_, why, err = c.search(ctx, qu, q.Gone)
+	return why, err
+}
