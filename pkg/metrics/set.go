@@ -97,17 +97,21 @@ func (s *Set) MustRegister(register func(...metrics.Registerable)) {
 // Inc adds one to a counter.
 func (s *Set) Inc(name Name, labels ...string) { s.CountIf(true, name, labels...) }
 
-// CountIf adds one to a counter if something is so, and zero otherwise. Prometheus sees the first increase of a counter
-// only if the counter was there before.
+// CountIf adds one to a counter if something is so, and zero otherwise.
 func (s *Set) CountIf(so bool, name Name, labels ...string) {
-	if s == nil {
-		return
-	}
-	n := 0.0
+	n := 0
 	if so {
 		n = 1
 	}
-	s.counters[name].WithLabelValues(labels...).Add(n)
+	s.Add(n, name, labels...)
+}
+
+// Add adds n, 0 or more, to a counter. Prometheus sees the first increase of a counter only if the counter was there
+// before: so zero is added, too.
+func (s *Set) Add(n int, name Name, labels ...string) {
+	if s != nil {
+		s.counters[name].WithLabelValues(labels...).Add(float64(n))
+	}
 }
 
 // Set sets a gauge.

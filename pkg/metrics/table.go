@@ -64,6 +64,7 @@ const (
 	ResyncsTotal             Name = Prefix + "resyncs_total"
 	GatedUnknownPodsTotal    Name = Prefix + "gated_unknown_pods_total"
 	PodsBeyondRuntimeTotal   Name = Prefix + "pods_beyond_runtime_total"
+	PlacementMissesTotal     Name = Prefix + "placement_misses_total"
 	ConfigDiffers            Name = Prefix + "managed_jobs_config_differs"
 	JobKindUnavailable       Name = Prefix + "job_kind_unavailable"
 	PanicsTotal              Name = Prefix + "panics_total"
@@ -218,6 +219,8 @@ var schedulerMetrics = []definition{
 	{PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"}, "Number of attempts to schedule pods of " +
 		"admitted jobs that ElasticQuota refuses. Cause: the pod is Uncounted, or the Limit shrank. Result: Pass or " +
 		"Refuse.", nil},
+	{PlacementMissesTotal, counter, []string{"reason"}, "Number of pods that are not on the node which placement found: " +
+		"on an OtherNode, or on none until the job Ended or LostQuota.", nil},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
 	{JobKindUnavailable, gauge, []string{"kind", "reason"}, "1 while the jobs of a managed kind cannot be listed: " +
 		"NotInstalled, Forbidden, or NotListed for another cause.", nil},

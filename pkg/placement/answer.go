@@ -124,14 +124,15 @@ func newShortage(m *model, placed int, statuses []*fwk.Status, all bool) *Shorta
 // promises are placed pods of units that are not bound yet.
 type promises map[types.UID][]Placed
 
-// bound takes one pod from the promise to a unit: one on the node if there is one, or else the last one.
-func (p promises) bound(unit types.UID, node string) {
-	found := len(p[unit]) - 1
+// bound takes one pod from the promise to a unit: one on the node if there is one, or else the last one, and then it
+// says that the promise was missed.
+func (p promises) bound(unit types.UID, node string) (missed bool) {
+	found := slices.IndexFunc(p[unit], func(placed Placed) bool { return placed.Node == node })
 	if found < 0 {
-		return
+		missed, found = true, len(p[unit])-1
 	}
-	if at := slices.IndexFunc(p[unit], func(placed Placed) bool { return placed.Node == node }); at >= 0 {
-		found = at
+	if found < 0 {
+		return false
 	}
 	if p[unit][found].Count--; p[unit][found].Count == 0 {
 		p[unit] = slices.Delete(p[unit], found, found+1)
@@ -139,6 +140,15 @@ func (p promises) bound(unit types.UID, node string) {
 	if len(p[unit]) == 0 {
 		delete(p, unit)
 	}
+	return missed
+}
+
+// open is the number of pods that nodes are kept for.
+func (p promises) open(unit types.UID) (pods int) {
+	for i := range p[unit] {
+		pods += p[unit][i].Count
+	}
+	return pods
 }
 
 // others returns a copy of the promises to all units that have no pod set in sets.

@@ -92,11 +92,12 @@ func (p *Placer) Promise(a Answer) {
 	}
 }
 
-// Bound ends the promise for one pod of a unit, because the pod now counts on a node.
-func (p *Placer) Bound(unit types.UID, node string) {
+// Bound ends the promise for one pod of a unit, because the pod now counts on a node. It says whether the promise was
+// missed: nodes were kept for the unit, and not this one.
+func (p *Placer) Bound(unit types.UID, node string) (missed bool) {
 	p.promising.Lock()
 	defer p.promising.Unlock()
-	p.promises.bound(unit, node)
+	return p.promises.bound(unit, node)
 }
 
 // Promised says whether nodes are kept for a unit.
@@ -106,11 +107,13 @@ func (p *Placer) Promised(unit types.UID) bool {
 	return len(p.promises[unit]) > 0
 }
 
-// Forget ends all that is promised to a unit.
-func (p *Placer) Forget(unit types.UID) {
+// Forget ends all that is promised to a unit, and returns for how many pods nodes were kept.
+func (p *Placer) Forget(unit types.UID) (open int) {
 	p.promising.Lock()
 	defer p.promising.Unlock()
+	open = p.promises.open(unit)
 	delete(p.promises, unit)
+	return open
 }
 
 func (p *Placer) promisedToOthers(sets []PodSet) []Placed {

@@ -242,21 +242,22 @@ func TestPromises(t *testing.T) {
 	w.placer.Promise(w.place(first))
 	require.Equal(t, 1, w.place(second).Shortage.Placed, "a second promise takes the place of the first")
 
-	// Two pods of the first unit are bound, one of them on another node than promised. One pod is owed still.
+	// Two pods of the first unit are bound. One pod is owed still, and gets another node than the promised one.
 	bound := []*v1.Pod{on("n0", pod("b0", "cpu", "1")), on("n0", pod("b1", "cpu", "1"))}
 	w.add(nil, bound)
 	for _, p := range bound {
-		w.placer.Bound("first", p.Spec.NodeName)
+		require.False(t, w.placer.Bound("first", p.Spec.NodeName))
 	}
-	w.placer.Bound("nobody", "n0")
+	require.False(t, w.placer.Bound("nobody", "n0"))
 	require.Equal(t, 1, w.place(second).Shortage.Placed)
-	w.placer.Bound("first", "n1")
+	require.True(t, w.placer.Bound("first", "n0"))
 	require.Empty(t, w.placer.promises)
 	require.True(t, w.place(second).Fits)
 
 	w.placer.Promise(w.place(second))
 	require.False(t, w.place(set(pod("third", "cpu", "1"), 1)).Fits)
-	w.placer.Forget("second")
+	require.Equal(t, 2, w.placer.Forget("second"))
+	require.Zero(t, w.placer.Forget("second"))
 	require.True(t, w.place(set(pod("third", "cpu", "1"), 1)).Fits)
 }
 

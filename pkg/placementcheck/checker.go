@@ -39,6 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
 )
 
@@ -55,13 +56,16 @@ const leastWait, mostWait = 5 * time.Millisecond, 5 * time.Minute
 // ready is the message of a unit whose pods find nodes.
 const ready = "all pods find a node"
 
+// Reasons of metrics.PlacementMissesTotal.
+const otherNode, lostQuota, ended = "OtherNode", "LostQuota", "Ended"
+
 // Placer looks for nodes and keeps them, as *placement.Placer does.
 type Placer interface {
 	Place(ctx context.Context, r placement.Request) (placement.Answer, error)
 	Promise(a placement.Answer)
 	Promised(unit types.UID) bool
-	Bound(unit types.UID, node string)
-	Forget(unit types.UID)
+	Bound(unit types.UID, node string) (missed bool)
+	Forget(unit types.UID) (open int)
 }
 
 // Checker answers the checks of v1alpha1.PlacementController. It is told of units, pods and checks, as an
@@ -72,6 +76,10 @@ type Checker struct {
 	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
 	queue      workqueue.TypedRateLimitingInterface[item]
 	searchTime time.Duration
+
+	metrics *metrics.Set
+	// released are units that were released while nodes were kept for them. It belongs to the goroutine that calls Unit.
+	released map[types.UID]struct{}
 
 	asking   sync.Mutex // guards foreseen
 	foreseen map[item]Foresight
@@ -84,9 +92,10 @@ type item struct {
 	foreseen bool
 }
 
-// New returns a checker that reads and writes with a client.
-func New(placer Placer, objects client.Client) *Checker {
+// New returns a checker that reads and writes with a client. What it counts goes to a Set, which may be nil.
+func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
 	return &Checker{
+		metrics: counts, released: map[types.UID]struct{}{},
 		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]Foresight{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			// Not that of controllers: it has a rate that all namespaces share.
@@ -102,16 +111,34 @@ func New(placer Placer, objects client.Client) *Checker {
 // Unit is in a phase; without one it is gone.
 func (c *Checker) Unit(key string, uid types.UID, phase unit.Phase) {
 	switch namespace, name, err := cache.SplitMetaNamespaceKey(key); {
-	case err != nil || phase.Releases():
+	case err != nil:
 	case phase == unit.PhaseReserved:
 		c.queue.Add(item{namespace: namespace, name: name})
-	default:
-		c.placer.Forget(uid)
+	case !phase.Releases():
+		c.forget(uid, phase)
+	case c.placer.Promised(uid):
+		c.released[uid] = struct{}{}
 	}
 }
 
+// forget ends the promise to a unit. Its places are missed where the unit was released.
+func (c *Checker) forget(uid types.UID, phase unit.Phase) {
+	missed := c.placer.Forget(uid)
+	if _, released := c.released[uid]; !released {
+		return
+	}
+	delete(c.released, uid)
+	reason := lostQuota
+	if phase.Terminal() || phase == unit.PhaseNone {
+		reason = ended
+	}
+	c.metrics.Add(missed, metrics.PlacementMissesTotal, reason)
+}
+
 // Bound says that a pod of a unit is on a node.
-func (c *Checker) Bound(of types.UID, node string) { c.placer.Bound(of, node) }
+func (c *Checker) Bound(of types.UID, node string) {
+	c.metrics.CountIf(c.placer.Bound(of, node), metrics.PlacementMissesTotal, otherNode)
+}
 
 // Check was changed.
 func (c *Checker) Check(name string) { c.queue.Add(item{name: name}) }

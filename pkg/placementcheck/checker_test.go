@@ -19,6 +19,7 @@ package placementcheck
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	compmetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -36,6 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
 )
 
@@ -74,9 +78,21 @@ func (n *nodes) Promise(a placement.Answer) {
 		n.promised[placed.Unit] += placed.Count
 	}
 }
-func (n *nodes) Promised(of types.UID) bool   { return n.promised[of] > 0 }
-func (n *nodes) Bound(of types.UID, _ string) { n.promised[of]-- }
-func (n *nodes) Forget(of types.UID)          { delete(n.promised, of) }
+
+func (n *nodes) Promised(of types.UID) bool { return n.promised[of] > 0 }
+
+// Bound takes the node n0 for one that was promised.
+func (n *nodes) Bound(of types.UID, node string) (missed bool) {
+	missed = n.promised[of] > 0 && node != "n0"
+	n.promised[of] = max(n.promised[of]-1, 0)
+	return missed
+}
+
+func (n *nodes) Forget(of types.UID) (open int) {
+	open = n.promised[of]
+	delete(n.promised, of)
+	return open
+}
 
 // unreadable is a template with an amount that nobody can count.
 const unreadable = `{"spec":{"containers":[{"resources":{"requests":{"cpu":"1e999999999"}}}]}}`
@@ -102,7 +118,7 @@ func newWorld(t *testing.T, room int, units ...client.Object) *world {
 	w := &world{t: t, nodes: &nodes{room: room, promised: map[types.UID]int{}}}
 	w.objects = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(units, check)...).
 		WithStatusSubresource(check, &v1alpha1.QueueUnit{}).Build()
-	w.Checker = New(w.nodes, w.objects)
+	w.Checker = New(w.nodes, w.objects, nil)
 	return w
 }
 
@@ -177,6 +193,46 @@ func TestASearchThatRunsOutOfTime(t *testing.T) {
 	cancel()
 	_, err := w.check(ctx, reserved("a", 2, 3), &v1beta1.AdmissionCheck{})
 	require.ErrorIs(t, err, context.Canceled, "the end of the process is no answer")
+}
+
+// Nodes that were kept for pods of a released unit are missed if the pods are elsewhere, or never came.
+func TestMisses(t *testing.T) {
+	w := newWorld(t, 9)
+	w.metrics = metrics.New(metrics.Scheduler)
+	registry := compmetrics.NewKubeRegistry()
+	w.metrics.MustRegister(registry.MustRegister)
+	for _, life := range []struct {
+		promised int
+		bound    []string
+		phases   []unit.Phase
+	}{
+		{3, []string{"n0", "elsewhere", "n0", "beyond"}, []unit.Phase{unit.PhaseDequeued, unit.PhaseRunning, unit.PhaseSucceed}},
+		{3, []string{"n0"}, []unit.Phase{unit.PhaseDequeued, unit.PhaseTimeoutBackoff, unit.PhaseEnqueued}},
+		{4, nil, []unit.Phase{unit.PhaseDequeued, unit.PhaseEnqueued, unit.PhaseNone}},
+		{5, nil, []unit.Phase{unit.PhaseRunning, unit.PhaseFailed}},
+		{6, nil, []unit.Phase{unit.PhaseRunning, unit.PhaseNone}},
+		{7, nil, []unit.Phase{unit.PhaseReserved, unit.PhaseTimeoutBackoff, unit.PhaseNone}}, // another check
+		{0, []string{"elsewhere"}, []unit.Phase{unit.PhaseDequeued, unit.PhaseNone}},
+	} {
+		w.nodes.promised["a"] = life.promised
+		for i, phase := range life.phases {
+			w.Unit("ns/a", "a", phase)
+			for _, node := range life.bound {
+				if i == 0 {
+					w.Bound("a", node)
+				}
+			}
+		}
+		require.Empty(t, w.released)
+	}
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP scheduler_jobqueue_placement_misses_total [ALPHA] Number of pods that are not on the node which placement found: `+
+		`on an OtherNode, or on none until the job Ended or LostQuota.
+# TYPE scheduler_jobqueue_placement_misses_total counter
+scheduler_jobqueue_placement_misses_total{reason="OtherNode"} 1
+scheduler_jobqueue_placement_misses_total{reason="LostQuota"} 6
+scheduler_jobqueue_placement_misses_total{reason="Ended"} 11
+`), string(metrics.PlacementMissesTotal)))
 }
 
 func TestPodsThatHaveYetToCome(t *testing.T) {

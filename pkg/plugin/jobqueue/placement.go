@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placementcheck"
 )
@@ -50,7 +51,7 @@ func newPlacement(ctx context.Context, cfg *rest.Config, handle fwktype.Handle) 
 	if err != nil {
 		return nil, fmt.Errorf("client of placement checks: %w", err)
 	}
-	return placementcheck.New(placer, objects), nil
+	return placementcheck.New(placer, objects, metrics.Registered()), nil
 }
 
 // liveCache is the cache of the scheduler, which exists once the scheduler is complete.
