@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -81,8 +81,11 @@ type Checker struct {
 	// released are units that were released while nodes were kept for them. It belongs to the goroutine that calls Unit.
 	released map[types.UID]struct{}
 
-	asking   sync.Mutex // guards foreseen
+	shared   sync.Mutex // guards what follows
 	foreseen map[item]Foresight
+	// looking is what Run looks at. lost says that this unit has lost its quota since.
+	looking item
+	lost    bool
 }
 
 // item is a unit, or an AdmissionCheck, which has no namespace.
@@ -110,20 +113,24 @@ func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
 
 // Unit is in a phase; without one it is gone.
 func (c *Checker) Unit(key string, uid types.UID, phase unit.Phase) {
-	switch namespace, name, err := cache.SplitMetaNamespaceKey(key); {
-	case err != nil:
+	namespace, name, _ := strings.Cut(key, "/")
+	next := item{namespace: namespace, name: name}
+	switch {
 	case phase == unit.PhaseReserved:
-		c.queue.Add(item{namespace: namespace, name: name})
+		c.queue.Add(next)
 	case !phase.Releases():
-		c.forget(uid, phase)
+		c.forget(next, uid, phase)
 	case c.placer.Promised(uid):
 		c.released[uid] = struct{}{}
 	}
 }
 
 // forget ends the promise to a unit. Its places are missed where the unit was released.
-func (c *Checker) forget(uid types.UID, phase unit.Phase) {
+func (c *Checker) forget(lost item, uid types.UID, phase unit.Phase) {
+	c.shared.Lock()
+	c.lost = c.lost || c.looking == lost
 	missed := c.placer.Forget(uid)
+	c.shared.Unlock()
 	if _, released := c.released[uid]; !released {
 		return
 	}
@@ -160,6 +167,7 @@ func (c *Checker) answer(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(next)
+	c.look(next)
 	if next.foreseen {
 		c.foresee(ctx, next)
 		return true
@@ -176,6 +184,21 @@ func (c *Checker) answer(ctx context.Context) bool {
 		c.queue.AddAfter(next, result.RequeueAfter)
 	}
 	return true
+}
+
+func (c *Checker) look(at item) {
+	c.shared.Lock()
+	defer c.shared.Unlock()
+	c.looking, c.lost = at, false
+}
+
+// promise keeps nodes for the unit that is looked at. If the unit was lost, it is forgotten already.
+func (c *Checker) promise(found placement.Answer) {
+	c.shared.Lock()
+	defer c.shared.Unlock()
+	if !c.lost {
+		c.placer.Promise(found)
+	}
 }
 
 func (c *Checker) reconcile(ctx context.Context, next item) (reconcile.Result, error) {
@@ -210,7 +233,7 @@ func (c *Checker) check(
 			State: admissioncheck.Retry, Message: why, RequeueAfter: retryAfter(qu, check.Name),
 		}, nil
 	}
-	c.placer.Promise(found)
+	c.promise(found)
 	return admissioncheck.Answer{State: admissioncheck.Ready, Message: ready}, nil
 }
 

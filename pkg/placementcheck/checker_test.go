@@ -47,7 +47,8 @@ import (
 type nodes struct {
 	room     int
 	err      error
-	endless  bool // a search ends with its context
+	endless  bool   // a search ends with its context
+	during   func() // happens during a search
 	asked    []placement.PodSet
 	gone     [][]*corev1.Pod
 	promised map[types.UID]int
@@ -55,6 +56,9 @@ type nodes struct {
 
 func (n *nodes) Place(ctx context.Context, r placement.Request) (a placement.Answer, err error) {
 	n.asked, n.gone = append(n.asked, r.Sets...), append(n.gone, r.Gone)
+	if n.during != nil {
+		n.during()
+	}
 	if n.endless {
 		<-ctx.Done()
 		return placement.Answer{Placed: []placement.Placed{{Count: 2}, {Count: 1}}, Nodes: 7}, ctx.Err()
@@ -206,7 +210,7 @@ func TestMisses(t *testing.T) {
 		bound    []string
 		phases   []unit.Phase
 	}{
-		{3, []string{"n0", "elsewhere", "n0", "beyond"}, []unit.Phase{unit.PhaseDequeued, unit.PhaseRunning, unit.PhaseSucceed}},
+		{3, []string{"n0", "elsewhere", "n0", "beyond"}, []unit.Phase{unit.PhaseDequeued, unit.PhaseSucceed}},
 		{3, []string{"n0"}, []unit.Phase{unit.PhaseDequeued, unit.PhaseTimeoutBackoff, unit.PhaseEnqueued}},
 		{4, nil, []unit.Phase{unit.PhaseDequeued, unit.PhaseEnqueued, unit.PhaseNone}},
 		{5, nil, []unit.Phase{unit.PhaseRunning, unit.PhaseFailed}},
@@ -233,6 +237,34 @@ scheduler_jobqueue_placement_misses_total{reason="OtherNode"} 1
 scheduler_jobqueue_placement_misses_total{reason="LostQuota"} 6
 scheduler_jobqueue_placement_misses_total{reason="Ended"} 11
 `), string(metrics.PlacementMissesTotal)))
+}
+
+// A unit that is lost during its search was to be forgotten before anything was promised to it.
+func TestAUnitIsLostDuringItsSearch(t *testing.T) {
+	for name, lose := range map[string]func(w *world, a *v1alpha1.QueueUnit){
+		"deleted": func(w *world, a *v1alpha1.QueueUnit) {
+			require.NoError(w.t, w.objects.Delete(w.t.Context(), a))
+			w.Unit("ns/a", "a", unit.PhaseNone)
+		},
+		"evicted": func(w *world, a *v1alpha1.QueueUnit) {
+			a.Status.Phase = v1alpha1.PhaseTimeoutBackoff
+			require.NoError(w.t, w.objects.Status().Update(w.t.Context(), a))
+			w.Unit("ns/a", "a", unit.PhaseTimeoutBackoff)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := reserved("a", 1, 1)
+			w := newWorld(t, 2, a, reserved("b", 1, 1))
+			w.nodes.during = func() {
+				w.nodes.during = nil
+				require.NoError(t, w.objects.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+				lose(w, a)
+			}
+			w.Unit("ns/a", "a", unit.PhaseReserved)
+			w.Unit("ns/b", "b", unit.PhaseReserved)
+			require.Equal(t, admissioncheck.Ready, w.answered("b").State)
+		})
+	}
 }
 
 func TestPodsThatHaveYetToCome(t *testing.T) {

@@ -47,18 +47,18 @@ type Foresight struct {
 func (c *Checker) Foresee(q Foresight) {
 	namespace, name, _ := strings.Cut(q.Key, "/")
 	next := item{namespace: namespace, name: name, foreseen: true}
-	c.asking.Lock()
+	c.shared.Lock()
 	c.foreseen[next] = q
-	c.asking.Unlock()
+	c.shared.Unlock()
 	c.queue.Add(next)
 }
 
 // foresee answers what is asked about a unit.
 func (c *Checker) foresee(ctx context.Context, next item) {
-	c.asking.Lock()
+	c.shared.Lock()
 	q, ok := c.foreseen[next]
 	delete(c.foreseen, next)
-	c.asking.Unlock()
+	c.shared.Unlock()
 	if !ok {
 		return
 	}
