@@ -22,12 +22,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -74,8 +76,13 @@ type Checker struct {
 	placer     Placer
 	objects    client.Client
 	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
+	kind       schema.GroupVersionKind    // of AdmissionChecks
 	queue      workqueue.TypedRateLimitingInterface[item]
 	searchTime time.Duration
+	// started is set when Run reads the units that are reserved. Before, none is kept in mind here.
+	started atomic.Bool
+	// restored are units for which a start has found nodes again. It belongs to the goroutine of Run.
+	restored map[item]types.UID
 
 	metrics *metrics.Set
 	// released are units that were released while nodes were kept for them. It belongs to the goroutine that calls Unit.
@@ -98,7 +105,7 @@ type item struct {
 // New returns a checker that reads and writes with a client. What it counts goes to a Set, which may be nil.
 func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
 	return &Checker{
-		metrics: counts, released: map[types.UID]struct{}{},
+		metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},
 		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]Foresight{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			// Not that of controllers: it has a rate that all namespaces share.
@@ -117,7 +124,9 @@ func (c *Checker) Unit(key string, uid types.UID, phase unit.Phase) {
 	next := item{namespace: namespace, name: name}
 	switch {
 	case phase == unit.PhaseReserved:
-		c.queue.Add(next)
+		if c.started.Load() {
+			c.queue.Add(next)
+		}
 	case !phase.Releases():
 		c.forget(next, uid, phase)
 	case c.placer.Promised(uid):
@@ -157,7 +166,14 @@ func (c *Checker) Run(ctx context.Context) {
 		<-ctx.Done()
 		c.queue.ShutDown()
 	}()
-	for c.answer(ctx) {
+	err := wait.PollUntilContextCancel(ctx, startAgain, true, func(ctx context.Context) (bool, error) {
+		err := c.start(ctx)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Placement checks are not answered yet")
+		}
+		return err == nil, nil
+	})
+	for err == nil && c.answer(ctx) {
 	}
 }
 
@@ -168,6 +184,7 @@ func (c *Checker) answer(ctx context.Context) bool {
 	}
 	defer c.queue.Done(next)
 	c.look(next)
+	c.expire(next)
 	if next.foreseen {
 		c.foresee(ctx, next)
 		return true
@@ -202,19 +219,29 @@ func (c *Checker) promise(found placement.Answer) {
 }
 
 func (c *Checker) reconcile(ctx context.Context, next item) (reconcile.Result, error) {
-	if c.controller == nil {
-		mapping, err := c.objects.RESTMapper().RESTMapping(schema.GroupKind{Group: v1beta1.GroupName, Kind: "AdmissionCheck"})
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		c.controller = &admissioncheck.Controller{ControllerName: v1alpha1.PlacementController, Check: c.check}
-		c.controller.Use(c.objects, mapping.GroupVersionKind)
+	if err := c.install(); err != nil {
+		return reconcile.Result{}, err
 	}
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: next.namespace, Name: next.name}}
 	if next.namespace == "" {
 		return c.controller.ReconcileCheck(ctx, request)
 	}
 	return c.controller.ReconcileUnit(ctx, request)
+}
+
+// install fails as long as there are no AdmissionChecks.
+func (c *Checker) install() error {
+	if c.controller != nil {
+		return nil
+	}
+	mapping, err := c.objects.RESTMapper().RESTMapping(schema.GroupKind{Group: v1beta1.GroupName, Kind: "AdmissionCheck"})
+	if err != nil {
+		return err
+	}
+	c.kind = mapping.GroupVersionKind
+	c.controller = &admissioncheck.Controller{ControllerName: v1alpha1.PlacementController, Check: c.check}
+	c.controller.Use(c.objects, c.kind)
+	return nil
 }
 
 // check looks for nodes once per reservation: what was promised to a unit stays until its pods are bound.
@@ -284,7 +311,7 @@ func retryAfter(qu *v1alpha1.QueueUnit, check string) time.Duration {
 func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 	for i := range qu.Spec.PodSets {
 		set := &qu.Spec.PodSets[i]
-		count := admissioncheck.Pods(qu, set)
+		count := int64(admissioncheck.Pods(qu, set)) - running(qu, set.Name)
 		if count <= 0 {
 			continue
 		}
@@ -302,4 +329,14 @@ func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 		})
 	}
 	return sets, nil
+}
+
+// running pods of a set, as the controller saw them last.
+func running(qu *v1alpha1.QueueUnit, set string) int64 {
+	for i := range qu.Status.Admissions {
+		if of := &qu.Status.Admissions[i]; of.Name == set {
+			return of.Running
+		}
+	}
+	return 0
 }

@@ -69,7 +69,8 @@ func (n *nodes) Place(ctx context.Context, r placement.Request) (a placement.Ans
 	}
 	for _, set := range r.Sets {
 		if free -= set.Count; free < 0 {
-			return placement.Answer{Shortage: &placement.Shortage{Set: set.Name, Count: set.Count}}, n.err
+			a.Shortage = &placement.Shortage{Set: set.Name, Count: set.Count}
+			return a, n.err
 		}
 		a.Placed = append(a.Placed, placement.Placed{Unit: set.Unit, Set: set.Name, Count: set.Count})
 	}
@@ -123,6 +124,7 @@ func newWorld(t *testing.T, room int, units ...client.Object) *world {
 	w.objects = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(units, check)...).
 		WithStatusSubresource(check, &v1alpha1.QueueUnit{}).Build()
 	w.Checker = New(w.nodes, w.objects, nil)
+	w.started.Store(true)
 	return w
 }
 
@@ -229,9 +231,9 @@ func TestMisses(t *testing.T) {
 		}
 		require.Empty(t, w.released)
 	}
-	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP scheduler_jobqueue_placement_misses_total [ALPHA] Number of pods that are not on the node which placement found: `+
-		`on an OtherNode, or on none until the job Ended or LostQuota.
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(
+		"# HELP scheduler_jobqueue_placement_misses_total [ALPHA] Number of pods that are not on the node which "+
+			"placement found: on an OtherNode, or on none until the job Ended or LostQuota.\n"+`
 # TYPE scheduler_jobqueue_placement_misses_total counter
 scheduler_jobqueue_placement_misses_total{reason="OtherNode"} 1
 scheduler_jobqueue_placement_misses_total{reason="LostQuota"} 6
