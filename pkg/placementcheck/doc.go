@@ -15,5 +15,6 @@ limitations under the License.
 */
 
 // Package placementcheck answers admission checks: a job is released when all its pods find a node at once. Nodes that
-// were found for one job are not found again for the next.
+// were found for one job are not found again for the next. Before reclaim takes anything, it asks here whether nodes
+// would be found then.
 package placementcheck

@@ -34,8 +34,8 @@ import (
 )
 
 // A start that fails is made again after startAgain. It lists units in pages. For restoreTime it looks for the nodes of
-// units that had some before, and then goes on without. restoredFor is how long these nodes are kept: pods that have a
-// node and are not ready would count twice for ever.
+// units that had some before, and then goes on without. restoredFor is how long these nodes are kept: a pod that was on
+// a node and not ready counts twice as long.
 const (
 	startAgain  = time.Second
 	startPage   = 500
@@ -137,7 +137,7 @@ func (c *Checker) restore(ctx context.Context, next item, ours sets.Set[string])
 	c.promise(found)
 }
 
-// expire ends a promise that a start has made again. A unit that is reserved anew has lost it already.
+// expire ends a promise that a start has made again. A unit that was reserved again has lost it already.
 func (c *Checker) expire(next item) {
 	if uid, ok := c.restored[next]; ok {
 		delete(c.restored, next)

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -44,9 +45,10 @@ func TestPlacement(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
+	options := controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
 		controlplane.JobQueueArgs(config)["featureGates"] = map[string]any{"Placement": true}
-	}}))
+	}}
+	require.NoError(t, c.StartScheduler(ctx, options))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
 	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(ctx,
 		&unstructured.Unstructured{Object: map[string]any{
@@ -58,6 +60,8 @@ func TestPlacement(t *testing.T) {
 	ns := c.namespace(t, "placement")
 	c.quota(t, ns, "placed", 8, 8)
 	c.patchQueue(t, "placed", `{"spec":{"admissionChecks":[{"name":"nodes"}]}}`)
+
+	c.nodesAreKeptOverARestart(t, ns, options)
 
 	// Two cpus are used on each node: four are free, and no node has three.
 	for _, node := range []string{"node-0000", "node-0001"} {
@@ -85,4 +89,38 @@ func TestPlacement(t *testing.T) {
 		metav1.ListOptions{FieldSelector: "spec.nodeName=node-0001"}))
 	c.waitPhase(t, ns, "large", schedulingv1alpha1.PhaseRunning)
 	c.agrees(t)
+}
+
+// A unit is released and has no pods yet. A scheduler that starts then does not give its nodes to another unit.
+func (c *cluster) nodesAreKeptOverARestart(t *testing.T, ns string, options controlplane.SchedulerOptions) {
+	t.Helper()
+	unit := func(name, cpu string, pods int32) *schedulingv1alpha1.QueueUnit {
+		request := resource.MustParse(cpu)
+		request.Mul(int64(pods))
+		u := handMadeUnit(ns, name, "placed", request.String())
+		u.Spec.PodSets = []schedulingv1alpha1.PodSet{{Name: "workers", Count: pods, Template: runtime.RawExtension{
+			Raw: []byte(`{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}`),
+		}}}
+		return u
+	}
+	remove := func(name string) {
+		require.NoError(t, c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).
+			Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+	c.createUnit(t, unit("first", "3", 2))
+	c.waitPhase(t, ns, "first", schedulingv1alpha1.PhaseDequeued)
+	require.NoError(t, c.Kill(controlplane.Scheduler))
+	require.NoError(t, c.StartScheduler(t.Context(), options))
+	c.createUnit(t, unit("second", "2", 1))
+	c.waitPhase(t, ns, "second", schedulingv1alpha1.PhaseTimeoutBackoff)
+	require.Equal(t, schedulingv1alpha1.PhaseDequeued, c.unit(t, ns, "first").Status.Phase)
+
+	remove("first")
+	c.waitPhase(t, ns, "second", schedulingv1alpha1.PhaseDequeued)
+	missed := func() float64 {
+		return c.metric(t, "scheduler_jobqueue_placement_misses_total{", `reason="Ended"`)
+	}
+	before := missed()
+	remove("second")
+	require.Eventually(t, func() bool { return missed() == before+1 }, soon, pace, "a node was kept for no pod")
 }
