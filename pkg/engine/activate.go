@@ -37,7 +37,7 @@ func (p *pods) free(some []types.UID) {
 // could be.
 func (p *pods) freeIdle(grantedOnly bool) {
 	newest := p.publisher.newest()
-	for _, uid := range sortedUIDs(p.idle) {
+	for _, uid := range sortedUIDs(p.index.idle) {
 		if !grantedOnly || newest.Granted(uid) {
 			p.publisher.touchPod(uid) // the time of its unit may be another one
 			p.activate.put(uid, struct{}{})
@@ -64,7 +64,7 @@ func (p *pods) handOver() bool {
 		chunk = make(map[string]*corev1.Pod, activateChunk)
 	}
 	for _, it := range list {
-		rec := p.byUID[it.key]
+		rec := p.index.byUID[it.key]
 		if rec == nil || rec.pod == nil || rec.pod.Spec.NodeName != "" || rec.quota != "" {
 			continue
 		}

@@ -28,7 +28,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -42,9 +41,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
-
-// maxLabels bounds the labels of a unit that selectors of checks look at, in bytes.
-const maxLabels = 16 << 10
 
 // checkObject is what is kept of an AdmissionCheck; immutable.
 type checkObject struct {
@@ -138,44 +134,27 @@ func (a *admissionChecks) faultOf(q *queueObject) *queue.Fault {
 // defaultTimeout stands for that of the check, which depends on its controller.
 const defaultTimeout = time.Duration(-1)
 
-// timed are the checks that a queue names, with the time-outs that it does not name.
-func (a *admissionChecks) timed(named []queue.AdmissionCheck, config *Config) []queue.AdmissionCheck {
-	timed := slices.Clone(named)
-	for i := range timed {
-		if timed[i].Timeout != defaultTimeout {
-			continue
+// resolved are the checks that a queue names, with what depends on their controllers.
+func (a *admissionChecks) resolved(named []queue.AdmissionCheck, config *Config) []queue.AdmissionCheck {
+	named = slices.Clone(named)
+	for i := range named {
+		check, controller := &named[i], ""
+		if c := a.byName[check.Name]; c != nil {
+			controller = c.controller
 		}
-		timed[i].Timeout = config.CheckTimeout
-		if c := a.byName[timed[i].Name]; c != nil {
-			if own, ok := config.CheckTimeouts[c.controller]; ok {
-				timed[i].Timeout = own
-			}
+		check.Foreseen = controller == v1alpha1.PlacementController
+		if own, ok := config.CheckTimeouts[controller]; check.Timeout == defaultTimeout && ok {
+			check.Timeout = own
+		} else if check.Timeout == defaultTimeout {
+			check.Timeout = config.CheckTimeout
 		}
 	}
-	return timed
+	return named
 }
 
 // asks says whether the queue names this check.
 func (q *queueObject) asks(check string) bool {
 	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == check })
-}
-
-// textOfLabels is equal for equal labels. No key or value has what stands between them.
-func textOfLabels(of map[string]string) string { return labels.Set(of).String() }
-
-// selects implements admission.Config: whether the text of a selector picks labels as textOfLabels makes them.
-func selects(selector, of string) bool {
-	parsed, err := labels.Parse(selector)
-	if err != nil {
-		return true // it was made by a selector; a check too many asks somebody, one too few nobody
-	}
-	set := labels.Set{}
-	for pair := range strings.SplitSeq(of, ",") {
-		if key, value, ok := strings.Cut(pair, "="); ok {
-			set[key] = value
-		}
-	}
-	return parsed.Matches(set)
 }
 
 // readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/labeltext"
 )
 
 // check makes an AdmissionCheck of this controller, whose condition Active has this status; none if it is empty.
@@ -301,11 +302,6 @@ func TestAReservedUnitWhileTheStateIsBuiltAnew(t *testing.T) {
 
 // What cannot be read asks for a check too many rather than too few.
 func TestChecksThatCannotBeRead(t *testing.T) {
-	require.True(t, selects("a in (", "a=b"))
-	require.True(t, selects("a=b,c!=d", textOfLabels(map[string]string{"a": "b", "e": ""})))
-	require.False(t, selects("a=b,c!=d", textOfLabels(map[string]string{"a": "b", "c": "d"})))
-	require.False(t, selects("a", ""))
-
 	r := checked(t)
 	r.check("slow", "example.com/slow", "True")
 	r.check("budget", "example.com/budget", "True")
@@ -315,7 +311,7 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	}}})
 	r.unit("a", 1)
 	many := r.unit("many", 1, func(u *unstructured.Unstructured) {
-		u.SetLabels(map[string]string{v1alpha1.LabelQuotaName: testQuota, "x": strings.Repeat("y", maxLabels)})
+		u.SetLabels(map[string]string{v1alpha1.LabelQuotaName: testQuota, "x": strings.Repeat("y", labeltext.Max)})
 	})
 	r.step()
 	require.Empty(t, r.decisions())
@@ -391,7 +387,7 @@ func TestTheTimeoutOfAChecksController(t *testing.T) {
 		{Name: "missing", Timeout: defaultTimeout}, {Name: "nodes", Timeout: time.Second}, {Name: "nodes"},
 	}
 	var got []time.Duration
-	for _, c := range a.timed(named, config) {
+	for _, c := range a.resolved(named, config) {
 		got = append(got, c.Timeout)
 	}
 	require.Equal(t, []time.Duration{time.Hour, time.Minute, time.Minute, time.Second, 0}, got)

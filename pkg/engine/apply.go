@@ -116,9 +116,7 @@ func (e *Engine) applyClass(now time.Time, name string, class *classObject) {
 // applyCheck takes an AdmissionCheck; nil is none. Queues that name it may be open now, or not any more.
 func (e *Engine) applyCheck(now time.Time, name string, check *checkObject) {
 	e.checks.set(name, check)
-	if e.opts.Witness != nil {
-		e.opts.Witness.Check(name)
-	}
+	e.opts.Witness.Check(name)
 	for _, key := range e.units.holders() {
 		if rec := e.units.get(key); rec.object.updates.AskedBy(name) {
 			e.feed(now, rec)
@@ -166,7 +164,7 @@ func (e *Engine) pushQueue(now time.Time, q *queueObject) {
 		spec.Priority = e.classes.priorityOf(q.class)
 	}
 	spec.Fault = e.checks.faultOf(q)
-	spec.AdmissionChecks = e.checks.timed(q.spec.AdmissionChecks, &e.opts.Config)
+	spec.AdmissionChecks = e.checks.resolved(q.spec.AdmissionChecks, &e.opts.Config)
 	e.core.call("", func(s *admission.State) { s.UpsertQueue(now, spec) })
 }
 

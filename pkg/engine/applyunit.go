@@ -105,9 +105,7 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 
 func (o *Options) changed(now time.Time, rec *unitRecord, was, is history.State) {
 	o.History.Changed(now, was, is)
-	if o.Witness != nil {
-		o.Witness.Unit(rec.object.key(), rec.object.UID, is.Phase)
-	}
+	o.Witness.Unit(rec.object.key(), rec.object.UID, is.Phase)
 }
 
 // feed gives the unit to the core as it resolves now.

@@ -296,7 +296,7 @@ func TestAuditFindsPodsThatDiffer(t *testing.T) {
 		r := busy(t)
 		require.NoError(t, r.engine.opts.Pods.GetStore().Add(podFor("a-1", "job-a", "1")))
 		r.audited(Difference{DifferencePod, "team/a-1", "pod", "unknown", "uid pod-a-1"})
-		require.Equal(t, "team/a", r.engine.pods.byUID["pod-a-1"].unit)
+		require.Equal(t, "team/a", r.engine.pods.index.byUID["pod-a-1"].unit)
 	})
 	t.Run("gone", func(t *testing.T) {
 		r := busy(t)
@@ -401,11 +401,11 @@ func TestAPodThatIsLetGoBeforeItIsBoundWaitsAsAnyOther(t *testing.T) {
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = resources.List{} })
 	r.quotas.set(root, func(q *admission.Quota) { q.Used = resources.List{} })
 	r.step()
-	require.Equal(t, testQuota, r.engine.pods.byUID[pod.UID].told.Quota)
+	require.Equal(t, testQuota, r.engine.pods.index.byUID[pod.UID].told.Quota)
 	require.Empty(t, r.audit().Differences)
 	r.engine.Sink().PodAssigned(testQuota, pod, true)
 	r.step()
-	require.True(t, r.engine.pods.byUID[pod.UID].told.Assigned)
+	require.True(t, r.engine.pods.index.byUID[pod.UID].told.Assigned)
 	require.Empty(t, r.audit().Differences)
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/labeltext"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -58,7 +60,7 @@ func newCore(v *env) *core {
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
 		Timeouts:       v.opts.Config.Timeouts, ClaimTimeout: v.opts.Config.ClaimTimeout,
 		PartialAdmission: v.opts.Config.PartialAdmission,
-		Policies:         v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order, Selects: selects,
+		Policies:         v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order, Selects: labeltext.Selects,
 	}
 	c.state = admission.New(c.config)
 	return c
@@ -96,10 +98,10 @@ func (c *core) knowsPolicy(name string) bool {
 func (c *core) read() *admission.State { return c.state }
 
 // decide says also whether the core came to a decision.
-func (c *core) decide(now time.Time) (plan admission.Plan, ok bool) {
+func (c *core) decide(now time.Time) (plan writes.Plan, ok bool) {
 	if !c.guard("core", func() { plan = c.state.Decide(now) }) {
 		c.panicked("")
-		return admission.Plan{}, false
+		return writes.Plan{}, false
 	}
 	c.recovered()
 	return plan, true

@@ -19,8 +19,12 @@ package engine
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -46,7 +50,7 @@ func (e *Engine) decide(now time.Time) {
 }
 
 // carryOut makes the writes of a plan, in this order.
-func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
+func (e *Engine) carryOut(now time.Time, plan *writes.Plan) {
 	for i := range plan.Evict {
 		e.fly(now, (*evictWrite)(&plan.Evict[i]))
 	}
@@ -62,6 +66,24 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 	for i := range plan.Resize {
 		e.fly(now, (*resizeWrite)(&plan.Resize[i]))
 	}
+	for i := range plan.Foresee {
+		e.foresee(&plan.Foresee[i])
+	}
+}
+
+// foresee asks whether the pods of a unit would find nodes without those of others.
+func (e *Engine) foresee(f *writes.Foresee) {
+	q := witness.Question{Key: f.Unit.Key, UID: types.UID(f.Unit.UID), Answer: func(found bool, why string) {
+		e.box.call(func() {
+			e.core.call(f.Unit.Key, func(s *admission.State) { s.Foreseen(f.Unit.Key, f.Takes, found, shorten(why)) })
+		})
+	}}
+	for _, key := range f.From {
+		if rec := e.units.get(key); rec != nil {
+			q.Gone = append(q.Gone, e.pods.index.onNodes(key, e.pods.kinship.Family(rec.object.consumerUID()))...)
+		}
+	}
+	e.opts.Witness.Foresee(q)
 }
 
 // fly puts a decision in flight. A decision about a unit that is not there, or that has one in flight, is given back.

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -68,7 +69,7 @@ type decision interface {
 const manyEvictions = 5
 
 // evictWrite takes an admission back.
-type evictWrite admission.Evict
+type evictWrite writes.Evict
 
 func (d *evictWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Unit.Attempts }
 func (d *evictWrite) label() (kind writeKind, reason string) { return writeEvict, string(d.Reason) }
@@ -138,7 +139,7 @@ func (d *evictWrite) settled(e *Engine, _ time.Time, rec *unitRecord, w *Write, 
 }
 
 // admitWrite reserves quota for a unit, and releases the unit unless admission checks are asked.
-type admitWrite admission.Admit
+type admitWrite writes.Admit
 
 func (d *admitWrite) subject() (key string, attempt int64) { return d.Unit.Key, d.Attempt }
 
@@ -231,7 +232,7 @@ func admittedCondition(attempt int64, passed string) metav1.Condition {
 }
 
 // takeWrite says that a pending unit takes back what other units hold.
-type takeWrite admission.Take
+type takeWrite writes.Take
 
 func (d *takeWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Unit.Attempts }
 func (d *takeWrite) label() (kind writeKind, reason string) { return writeTake, "Reclaims" }
@@ -252,7 +253,7 @@ func (d *takeWrite) settled(e *Engine, _ time.Time, rec *unitRecord, w *Write, o
 }
 
 // dequeueWrite releases a reserved unit. The times of the unit count from then on.
-type dequeueWrite admission.Dequeue
+type dequeueWrite writes.Dequeue
 
 func (d *dequeueWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Unit.Attempts }
 func (d *dequeueWrite) label() (kind writeKind, reason string) { return writeDequeue, "Dequeued" }
@@ -290,7 +291,7 @@ func (d *dequeueWrite) settled(e *Engine, now time.Time, rec *unitRecord, w *Wri
 }
 
 // resizeWrite changes how much an admitted unit holds.
-type resizeWrite admission.Resize
+type resizeWrite writes.Resize
 
 func (d *resizeWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Attempt }
 func (d *resizeWrite) label() (kind writeKind, reason string) { return writeResize, "Resized" }

@@ -37,6 +37,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/labeltext"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
@@ -111,9 +112,9 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	if u.queue == "" {
 		u.queue = labels[v1alpha1.QueueNameKey]
 	}
-	if u.labels = textOfLabels(labels); len(u.labels) > maxLabels {
+	if u.labels = labeltext.Of(labels); len(u.labels) > labeltext.Max {
 		u.refuse(unit.ReasonInvalidRequest,
-			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), maxLabels))
+			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), labeltext.Max))
 		u.labels = ""
 	}
 	u.labels = sharedText(u.labels)

@@ -29,6 +29,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
@@ -79,7 +80,7 @@ func (d *Driver) DecisionsTake(took func() time.Duration) {
 func (d *Driver) Gather() time.Duration { return d.gather() }
 
 // Verify compares the ledger with its rebuild (I7).
-func (d *Driver) Verify() []admission.Difference { return d.core.read().Audit().Ledger() }
+func (d *Driver) Verify() []ledger.Difference { return d.core.read().Audit().Ledger() }
 
 // Places lists the units that the engine has, and what is wrong with the places that they have in the core: a unit is
 // in exactly one, and the one that its object says (I2). While the state waits to be rebuilt, nothing counts as wrong.

@@ -70,8 +70,8 @@ func TestUnitsThatNameOneJobDoNotHaveItsPodsTold(t *testing.T) {
 				r.step()
 			}
 			require.LessOrEqual(t, told, 2*pods, "%d events of units beside %d pods", 3*units, pods)
-			require.Equal(t, own, r.engine.pods.byUID["pod-p0"].unit)
-			require.False(t, resources.List{}.Same(r.engine.pods.byUID["pod-p0"].told.Request))
+			require.Equal(t, own, r.engine.pods.index.byUID["pod-p0"].unit)
+			require.False(t, resources.List{}.Same(r.engine.pods.index.byUID["pod-p0"].told.Request))
 			r.sound()
 		})
 	}
@@ -90,6 +90,6 @@ func TestPodsThatNameAnotherKindHideNoJob(t *testing.T) {
 	r.job("job", "uid")
 	own := r.unit("job", 1, withConsumer("uid"))
 	r.step()
-	require.Equal(t, own, r.engine.pods.byUID["pod-p"].unit)
+	require.Equal(t, own, r.engine.pods.index.byUID["pod-p"].unit)
 	r.sound()
 }

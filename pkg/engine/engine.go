@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
@@ -98,7 +97,7 @@ func New(o Options) (*Engine, error) {
 	e.gauges = newGauges(v, e.core, e.quotas, exists)
 	e.statuses = newQueueStatuses(v, e.core, e.checks, e.writers, exists)
 	e.pods = &pods{
-		env: v, podIndex: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
+		env: v, index: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
 		publisher: e.publisher, kinship: kin,
 	}
 	return e, e.sources.connect()
@@ -247,13 +246,4 @@ func (e *Engine) Ask(ctx context.Context, f func(View)) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// Verify compares the ledger with its rebuild (I7). Audit compares more.
-func (e *Engine) Verify(ctx context.Context) ([]admission.Difference, error) {
-	found := make(chan []admission.Difference, 1)
-	if err := e.Ask(ctx, func(View) { found <- e.core.read().Audit().Ledger() }); err != nil {
-		return nil, err
-	}
-	return <-found, nil
 }

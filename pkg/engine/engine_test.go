@@ -578,11 +578,11 @@ func TestHookDecidesWhatIsAssigned(t *testing.T) {
 	r.engine.Sink().PodAssigned(testQuota, bound, false)
 	r.engine.FeedPod(bound, false, false)
 	r.step()
-	require.Equal(t, defaultQuota, r.engine.pods.byUID[bound.UID].quota)
+	require.Equal(t, defaultQuota, r.engine.pods.index.byUID[bound.UID].quota)
 	r.engine.FeedPod(bound, true, false)
 	r.engine.Sink().PodAssigned(defaultQuota, bound, false)
 	r.step()
-	require.NotContains(t, r.engine.pods.byUID, bound.UID)
+	require.NotContains(t, r.engine.pods.index.byUID, bound.UID)
 	r.sound()
 }
 
@@ -615,9 +615,9 @@ func TestPodOfAnotherJobDoesNotBelongByAnnotation(t *testing.T) {
 		r.engine.FeedPod(pod, false, false)
 	}
 	r.step()
-	require.Empty(t, r.engine.pods.byUID[thief.UID].unit)
-	require.Empty(t, r.engine.pods.byUID[elsewhere.UID].unit)
-	require.Equal(t, free, r.engine.pods.byUID[own.UID].unit)
+	require.Empty(t, r.engine.pods.index.byUID[thief.UID].unit)
+	require.Empty(t, r.engine.pods.index.byUID[elsewhere.UID].unit)
+	require.Equal(t, free, r.engine.pods.index.byUID[own.UID].unit)
 }
 
 func TestPodsAreActivatedAfterPublication(t *testing.T) {

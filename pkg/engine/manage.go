@@ -72,7 +72,7 @@ func (e *Engine) findPods() {
 	}
 	now := e.opts.Clock.Now()
 	for _, object := range e.opts.Pods.GetStore().List() {
-		if pod, ok := object.(*corev1.Pod); ok && e.pods.byUID[pod.UID] == nil && e.concerns(pod) {
+		if pod, ok := object.(*corev1.Pod); ok && e.pods.index.byUID[pod.UID] == nil && e.concerns(pod) {
 			e.pods.apply(now, podEvent{pod: pod, initial: true})
 		}
 	}

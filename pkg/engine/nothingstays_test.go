@@ -61,7 +61,7 @@ func TestNothingStays(t *testing.T) {
 			}
 			e := r.engine.Engine
 			for of, part := range map[string]any{
-				"engine": e, "units": e.units, "listing": &e.units.listing, "pods": e.pods, "podIndex": &e.pods.podIndex,
+				"engine": e, "units": e.units, "listing": &e.units.listing, "pods": e.pods, "podIndex": &e.pods.index,
 				"publisher": e.publisher, "statuses": e.statuses, "gauges": e.gauges, "core": e.core, "kinship": e.kinship,
 				"checks": e.checks,
 			} {

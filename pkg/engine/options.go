@@ -21,7 +21,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -32,7 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -125,23 +124,18 @@ type Options struct {
 	// Metrics counts, History records transitions of units, and Witness is told of changes; nil does nothing.
 	Metrics *metrics.Set
 	History *history.Recorder
-	Witness Witness
+	Witness witness.Witness
 	// Submit, if set, takes the writes instead of the pool of writers. The receiver of a Write calls its Do until the
 	// outcome is definite and hands every Result to Engine.Settle.
 	Submit func(*Write)
 }
 
-// Witness is told of units, without a phase of deleted ones, of pods that are bound to a node, and of AdmissionChecks.
-// The goroutine of the engine calls its methods: they must not block.
-type Witness interface {
-	Unit(key string, uid types.UID, phase unit.Phase)
-	Bound(unit types.UID, node string)
-	Check(name string)
-}
-
 func (o *Options) complete() error {
 	if o.Client == nil || o.Quotas == nil || o.Clock == nil {
 		return errors.New("engine: Client, Quotas and Clock are required")
+	}
+	if o.Witness == nil {
+		o.Witness = witness.Nobody{}
 	}
 	c := &o.Config
 	setDefault(&c.QueueNamespace, v1alpha1.DefaultQueueNamespace)

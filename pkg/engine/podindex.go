@@ -17,6 +17,8 @@ limitations under the License.
 package engine
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,7 +82,7 @@ func (p *podIndex) record(uid types.UID) *podRecord {
 	return rec
 }
 
-func (p *podIndex) index(rec *podRecord) {
+func (p *podIndex) add(rec *podRecord) {
 	if owner := metav1.GetControllerOfNoCopy(rec.pod); owner != nil {
 		addUID(p.byOwner, owner.UID, rec.pod.UID)
 	}
@@ -89,7 +91,7 @@ func (p *podIndex) index(rec *podRecord) {
 	}
 }
 
-func (p *podIndex) unindex(rec *podRecord) {
+func (p *podIndex) remove(rec *podRecord) {
 	if owner := metav1.GetControllerOfNoCopy(rec.pod); owner != nil {
 		dropUID(p.byOwner, owner.UID, rec.pod.UID)
 	}
@@ -119,4 +121,24 @@ func sortedUIDs(set uidSet) []types.UID {
 		return nil
 	}
 	return sortedKeys(set)
+}
+
+// near are the pods of these jobs, and those that name a unit: if the jobs are its own, all of its pods are among them.
+func (p *podIndex) near(key string, jobs []types.UID) uidSet {
+	near := uidSet{}
+	maps.Copy(near, p.byName[key])
+	for _, job := range jobs {
+		maps.Copy(near, p.byOwner[job])
+	}
+	return near
+}
+
+// onNodes are the pods of a unit that are on nodes.
+func (p *podIndex) onNodes(key string, jobs []types.UID) (list []*corev1.Pod) {
+	for uid := range p.near(key, jobs) {
+		if rec := p.byUID[uid]; rec.unit == key && rec.onNode() {
+			list = append(list, rec.pod)
+		}
+	}
+	return list
 }

@@ -35,7 +35,7 @@ import (
 // pods tells the core which pods belong to which unit, and the scheduler which of them it is to look at again.
 type pods struct {
 	*env
-	podIndex
+	index     podIndex
 	core      *core
 	units     *records
 	quotas    *observer
@@ -74,29 +74,29 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 		p.forget(now, pod.UID)
 		return
 	}
-	rec := p.record(pod.UID)
+	rec := p.index.record(pod.UID)
 	bound := pod.Spec.NodeName != ""
 	if rec.pod != nil {
 		bound = bound && rec.pod.Spec.NodeName == ""
-		p.unindex(rec)
+		p.index.remove(rec)
 	}
 	unitRecord := p.units.get(rec.unit)
-	if bound && unitRecord != nil && p.opts.Witness != nil {
+	if bound && unitRecord != nil {
 		p.opts.Witness.Bound(unitRecord.object.UID, pod.Spec.NodeName)
 	}
 	if rec.pod = pod; bound || unitRecord != nil && unitRecord.object.updates != nil {
 		p.publisher.touchPod(pod.UID)
 	}
 	rec.named = p.unitNamedBy(pod)
-	p.index(rec)
+	p.index.add(rec)
 	p.noteOwner(now, pod)
 	switch {
 	case pod.Spec.NodeName == "":
-		p.idle[pod.UID] = struct{}{}
+		p.index.idle[pod.UID] = struct{}{}
 	case ev.initial:
 		rec.settled = true
 	case !rec.hooked && !rec.settled:
-		p.unsettled[pod.UID] = struct{}{}
+		p.index.unsettled[pod.UID] = struct{}{}
 	}
 	p.tell(now, rec)
 }
@@ -113,15 +113,15 @@ func (p *pods) noteOwner(now time.Time, pod *corev1.Pod) {
 }
 
 func (p *pods) forget(now time.Time, uid types.UID) {
-	rec := p.byUID[uid]
+	rec := p.index.byUID[uid]
 	if rec == nil {
 		return
 	}
 	p.kinship.Set(uid, nil)
 	if rec.pod != nil {
-		p.unindex(rec)
+		p.index.remove(rec)
 	}
-	delete(p.byUID, uid)
+	delete(p.index.byUID, uid)
 	p.untell(now, rec, uid)
 }
 
@@ -130,12 +130,12 @@ func (p *pods) assign(now time.Time, key assignKey, ev assignEvent) {
 	if !p.concerns(ev.pod) {
 		return
 	}
-	rec := p.byUID[key.pod]
+	rec := p.index.byUID[key.pod]
 	if rec == nil {
 		if !ev.assigned {
 			return // it ended, and the informer was first to say so
 		}
-		rec = p.record(key.pod)
+		rec = p.index.record(key.pod)
 	}
 	switch {
 	case ev.assigned:
@@ -145,7 +145,7 @@ func (p *pods) assign(now time.Time, key assignKey, ev assignEvent) {
 		rec.letGo = rec.letGo || ev.letGo
 	}
 	if rec.pod == nil && !ev.assigned {
-		delete(p.byUID, key.pod)
+		delete(p.index.byUID, key.pod)
 		return
 	}
 	p.tell(now, rec)
@@ -154,7 +154,7 @@ func (p *pods) assign(now time.Time, key assignKey, ev assignEvent) {
 // release takes these pods for not counted in used, if the core has them as counted.
 func (p *pods) release(now time.Time, list []assignKey) {
 	for _, key := range list {
-		rec := p.byUID[key.pod]
+		rec := p.index.byUID[key.pod]
 		if rec == nil || rec.pod == nil || !rec.told.Assigned || rec.unit == "" {
 			continue
 		}
@@ -178,7 +178,7 @@ func (p *pods) tell(now time.Time, rec *podRecord) {
 	}
 	next := p.podOf(rec)
 	next.Held = !next.Assigned && p.units.isMarked(key)
-	if rec.unit == key && samePod(rec.told, next) {
+	if rec.unit == key && rec.told.Same(&next) {
 		return
 	}
 	rec.unit, rec.told = key, next
@@ -203,12 +203,6 @@ func (p *pods) touch(now time.Time, key, quota string) {
 	if rec := p.units.get(key); rec != nil {
 		p.gauges.mark(now, rec.quota)
 	}
-}
-
-func samePod(a, b admission.Pod) bool {
-	return a.UID == b.UID && a.Quota == b.Quota && a.Assigned == b.Assigned && a.Leaving == b.Leaving &&
-		a.LeavingSince.Equal(b.LeavingSince) && a.Held == b.Held && a.Former == b.Former &&
-		a.NonPreemptible == b.NonPreemptible && a.Request.Equal(b.Request)
 }
 
 // podOf makes the core's view of a pod.
@@ -258,8 +252,8 @@ func (p *pods) request(pod *corev1.Pod) resources.List {
 // retellNaming tells the core again of the pods that name a unit, after the unit came, went, or has a consumer or none
 // by now.
 func (p *pods) retellNaming(now time.Time, key string) {
-	for _, uid := range sortedUIDs(p.byName[key]) {
-		p.tell(now, p.byUID[uid])
+	for _, uid := range sortedUIDs(p.index.byName[key]) {
+		p.tell(now, p.index.byUID[uid])
 	}
 }
 
@@ -285,8 +279,8 @@ func (p *pods) isOwner(job *unit.Consumer) bool {
 		kind, _ := p.kindOf(ref)
 		return kind == job.Kind
 	}
-	for uid := range p.byOwner[types.UID(job.UID)] {
-		pod := p.byUID[uid].pod
+	for uid := range p.index.byOwner[types.UID(job.UID)] {
+		pod := p.index.byUID[uid].pod
 		if pod.Namespace == job.Namespace && meant(metav1.GetControllerOfNoCopy(pod)) {
 			return true
 		}
@@ -296,23 +290,23 @@ func (p *pods) isOwner(job *unit.Consumer) bool {
 
 // retellAll tells the core again of all pods.
 func (p *pods) retellAll(now time.Time) {
-	for _, uid := range sortedKeys(p.byUID) {
-		p.tell(now, p.byUID[uid])
+	for _, uid := range sortedKeys(p.index.byUID) {
+		p.tell(now, p.index.byUID[uid])
 	}
 }
 
 // nameAgain asks which units pods name, which follows from what is managed.
 func (p *pods) nameAgain() {
-	for _, rec := range p.byUID {
+	for _, rec := range p.index.byUID {
 		if rec.pod == nil {
 			continue
 		}
 		if named := p.unitNamedBy(rec.pod); named != rec.named {
 			if rec.named != "" {
-				dropUID(p.byName, rec.named, rec.pod.UID)
+				dropUID(p.index.byName, rec.named, rec.pod.UID)
 			}
 			if rec.named = named; named != "" {
-				addUID(p.byName, named, rec.pod.UID)
+				addUID(p.index.byName, named, rec.pod.UID)
 			}
 		}
 	}
@@ -321,28 +315,23 @@ func (p *pods) nameAgain() {
 // retell tells the core again of the pods of some jobs.
 func (p *pods) retell(now time.Time, jobs []types.UID) {
 	for _, job := range jobs {
-		for _, uid := range sortedUIDs(p.byOwner[job]) {
-			p.tell(now, p.byUID[uid])
+		for _, uid := range sortedUIDs(p.index.byOwner[job]) {
+			p.tell(now, p.index.byUID[uid])
 		}
 	}
 }
 
 // lookAgain has the snapshot made again for the pods of a unit, also where nothing has been granted to them since.
 func (p *pods) lookAgain(u *unitObject) {
-	for _, job := range p.kinship.Family(u.consumerUID()) {
-		for uid := range p.byOwner[job] {
-			p.publisher.touchPod(uid)
-		}
-	}
-	for uid := range p.byName[u.key()] {
+	for uid := range p.index.near(u.key(), p.kinship.Family(u.consumerUID())) {
 		p.publisher.touchPod(uid)
 	}
 }
 
 // remap asks again for the quota of pods, which follows from which quotas there are until the hook says it.
 func (p *pods) remap(now time.Time) {
-	for _, uid := range sortedKeys(p.byUID) {
-		if rec := p.byUID[uid]; rec.unit != "" && rec.quota == "" {
+	for _, uid := range sortedKeys(p.index.byUID) {
+		if rec := p.index.byUID[uid]; rec.unit != "" && rec.quota == "" {
 			p.tell(now, rec)
 		}
 	}
@@ -350,7 +339,7 @@ func (p *pods) remap(now time.Time) {
 
 // forgetTold has every pod told to the core again.
 func (p *pods) forgetTold() {
-	for uid, rec := range p.byUID {
+	for uid, rec := range p.index.byUID {
 		rec.unit = ""
 		p.publisher.touchPod(uid)
 	}
@@ -359,10 +348,10 @@ func (p *pods) forgetTold() {
 // settle takes pods that have been on a node for a whole interval, and of which the hook never spoke, for counted: they
 // are, or never will be.
 func (p *pods) settle(now time.Time) {
-	for _, uid := range sortedUIDs(p.unsettled) {
-		rec := p.byUID[uid]
+	for _, uid := range sortedUIDs(p.index.unsettled) {
+		rec := p.index.byUID[uid]
 		if rec == nil || rec.hooked {
-			delete(p.unsettled, uid)
+			delete(p.index.unsettled, uid)
 			continue
 		}
 		if !rec.bound {
@@ -370,7 +359,7 @@ func (p *pods) settle(now time.Time) {
 			continue
 		}
 		rec.settled = true
-		delete(p.unsettled, uid)
+		delete(p.index.unsettled, uid)
 		p.tell(now, rec)
 	}
 }
@@ -380,13 +369,13 @@ func (p *pods) relist(now time.Time, list []*corev1.Pod, exists func(*corev1.Pod
 	listed := make(uidSet, len(list))
 	for _, pod := range list {
 		listed[pod.UID] = struct{}{}
-		rec := p.byUID[pod.UID]
+		rec := p.index.byUID[pod.UID]
 		if rec == nil || rec.pod == nil || !versionAfter(rec.pod.ResourceVersion, pod.ResourceVersion) {
 			p.apply(now, podEvent{pod: pod})
 		}
 	}
-	for _, uid := range sortedKeys(p.byUID) {
-		rec := p.byUID[uid]
+	for _, uid := range sortedKeys(p.index.byUID) {
+		rec := p.index.byUID[uid]
 		if _, ok := listed[uid]; !ok && rec.pod != nil && !exists(rec.pod) {
 			p.forget(now, uid)
 		}
@@ -395,8 +384,8 @@ func (p *pods) relist(now time.Time, list []*corev1.Pod, exists func(*corev1.Pod
 
 // unlike says where what is known of an existing pod differs from the pod.
 func (p *pods) unlike(pod *corev1.Pod) (field, ours, theirs string) {
-	rec := p.byUID[pod.UID]
-	_, unsettled := p.unsettled[pod.UID]
+	rec := p.index.byUID[pod.UID]
+	_, unsettled := p.index.unsettled[pod.UID]
 	switch {
 	case rec == nil || rec.pod == nil:
 		return "pod", "unknown", "uid " + string(pod.UID)
@@ -411,11 +400,11 @@ func (p *pods) unlike(pod *corev1.Pod) (field, ours, theirs string) {
 }
 
 // known says whether there is a record of the pod; each visits those of which the informer has spoken, in order.
-func (p *pods) known(uid types.UID) bool { return p.byUID[uid] != nil }
+func (p *pods) known(uid types.UID) bool { return p.index.byUID[uid] != nil }
 
 func (p *pods) each(visit func(uid types.UID, pod *corev1.Pod)) {
-	for _, uid := range sortedKeys(p.byUID) {
-		if rec := p.byUID[uid]; rec.pod != nil {
+	for _, uid := range sortedKeys(p.index.byUID) {
+		if rec := p.index.byUID[uid]; rec.pod != nil {
 			visit(uid, rec.pod)
 		}
 	}

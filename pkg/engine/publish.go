@@ -159,7 +159,7 @@ func (e *Engine) publish() {
 // goes returns the unit of a pod that may go as far as that holds quota for it, and what else is granted with that. It
 // returns nil for another one. A pod that is on a node has gone.
 func (e *Engine) goes(uid types.UID) (unit *unitRecord, now grant) {
-	rec := e.pods.byUID[uid]
+	rec := e.pods.index.byUID[uid]
 	if rec == nil || rec.pod == nil || rec.pod.Spec.NodeName != "" {
 		return nil, now
 	}

@@ -112,7 +112,7 @@ func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {
 	pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: testNamespace + "/other"}
 	r.engine.FeedPod(pod, false, false)
 	r.step()
-	require.Len(t, r.engine.pods.byName[testNamespace+"/other"], 1)
+	require.Len(t, r.engine.pods.index.byName[testNamespace+"/other"], 1)
 
 	m, err := managedjobs.Parse("kinds: [Pod.v1.]")
 	require.NoError(t, err)
@@ -123,18 +123,18 @@ func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {
 	plain.Annotations = nil
 	r.engine.FeedPod(plain, false, false)
 	r.step()
-	require.Len(t, r.engine.pods.byName, 1)
-	require.Len(t, r.engine.pods.byName[testNamespace+"/p-pods"], 1)
+	require.Len(t, r.engine.pods.index.byName, 1)
+	require.Len(t, r.engine.pods.index.byName[testNamespace+"/p-pods"], 1)
 
 	r.engine.managed.Store(before)
 	r.engine.pods.nameAgain()
-	require.Empty(t, r.engine.pods.byName)
+	require.Empty(t, r.engine.pods.index.byName)
 	r.engine.managed.Store(groups)
 	r.engine.pods.nameAgain()
-	require.Len(t, r.engine.pods.byName[testNamespace+"/p-pods"], 1)
+	require.Len(t, r.engine.pods.index.byName[testNamespace+"/p-pods"], 1)
 	r.engine.FeedPod(plain, true, false)
 	r.step()
-	require.Empty(t, r.engine.pods.byName, "nothing is left of a pod that went")
+	require.Empty(t, r.engine.pods.index.byName, "nothing is left of a pod that went")
 }
 
 func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
@@ -71,7 +72,7 @@ func (e *Engine) tell(now time.Time) {
 	if e.reasons.Want(time.Time{}); !e.core.sound() {
 		return
 	}
-	var list []admission.Explain
+	var list []writes.Explain
 	var wanted time.Time
 	e.core.call("", func(s *admission.State) {
 		wanted = s.Telling().At(now)

@@ -52,7 +52,7 @@ type unitObject struct {
 	priority *int32
 	class    string
 
-	// labels of the object, as textOfLabels makes them.
+	// labels of the object, as labeltext.Of makes them.
 	labels string
 
 	request        resources.List

@@ -40,6 +40,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
@@ -70,8 +71,8 @@ type Placer interface {
 	Forget(unit types.UID) (open int)
 }
 
-// Checker answers the checks of v1alpha1.PlacementController. It is told of units, pods and checks, as an
-// engine.Witness; Run answers.
+// Checker answers the checks of v1alpha1.PlacementController. It is told of units, pods and checks as a
+// witness.Witness; Run answers.
 type Checker struct {
 	placer     Placer
 	objects    client.Client
@@ -89,7 +90,7 @@ type Checker struct {
 	released map[types.UID]struct{}
 
 	shared   sync.Mutex // guards what follows
-	foreseen map[item]Foresight
+	foreseen map[item]witness.Question
 	// looking is what Run looks at. lost says that this unit has lost its quota since.
 	looking item
 	lost    bool
@@ -98,7 +99,7 @@ type Checker struct {
 // item is a unit, or an AdmissionCheck, which has no namespace.
 type item struct {
 	namespace, name string
-	// foreseen: there is a Foresight about the unit.
+	// foreseen: there is a question about the unit.
 	foreseen bool
 }
 
@@ -106,7 +107,7 @@ type item struct {
 func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
 	return &Checker{
 		metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},
-		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]Foresight{},
+		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]witness.Question{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			// Not that of controllers: it has a rate that all namespaces share.
 			workqueue.NewTypedItemExponentialFailureRateLimiter[item](leastWait, mostWait),

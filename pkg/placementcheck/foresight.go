@@ -20,31 +20,18 @@ import (
 	"context"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 )
 
-// Foresight asks whether all pods of a unit would find nodes if others were gone.
-type Foresight struct {
-	// Key (namespace/name) and UID of the unit, in any phase.
-	Key string
-	UID types.UID
-	// Gone are the pods that are supposed to have left their nodes. Their UID and spec.nodeName count. They are not
-	// changed.
-	Gone []*corev1.Pod
-	// Answer takes whether all pods fit, and in words why not. It is called once, on the goroutine of Run, which waits
-	// for it.
-	Answer func(fits bool, why string)
-}
-
-// Foresee answers a question later, and keeps no nodes for it. It does not block. A second question about the same unit
-// takes the place of the first if nobody has looked at that yet: then the first one is never answered. Where Run has
-// ended, none is.
-func (c *Checker) Foresee(q Foresight) {
+// Foresee answers a question later, on the goroutine of Run, and keeps no nodes for it. A second question about the same
+// unit takes the place of the first if nobody has looked at that yet: then the first one is never answered. Where Run
+// has ended, none is.
+func (c *Checker) Foresee(q witness.Question) {
 	namespace, name, _ := strings.Cut(q.Key, "/")
 	next := item{namespace: namespace, name: name, foreseen: true}
 	c.shared.Lock()
@@ -70,7 +57,7 @@ func (c *Checker) foresee(ctx context.Context, next item) {
 	q.Answer(why == "", why)
 }
 
-func (c *Checker) missing(ctx context.Context, next item, q *Foresight) (why string, err error) {
+func (c *Checker) missing(ctx context.Context, next item, q *witness.Question) (why string, err error) {
 	qu := &v1alpha1.QueueUnit{}
 	key := types.NamespacedName{Namespace: next.namespace, Name: next.name}
 	switch err := c.objects.Get(ctx, key, qu); {

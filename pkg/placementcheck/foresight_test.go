@@ -34,11 +34,12 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
 )
 
 // foresees says what was answered to questions, in their order.
-func (w *world) foresees(questions ...Foresight) (answers []string) {
+func (w *world) foresees(questions ...witness.Question) (answers []string) {
 	w.t.Helper()
 	for _, q := range questions {
 		q.Answer = func(fits bool, why string) {
@@ -85,7 +86,7 @@ func TestForesee(t *testing.T) {
 			if c.nodes.endless {
 				w.searchTime = time.Nanosecond
 			}
-			answers := w.foresees(Foresight{Key: "ns/" + c.unit, UID: c.uid})
+			answers := w.foresees(witness.Question{Key: "ns/" + c.unit, UID: c.uid})
 			require.Len(t, answers, 1)
 			require.Contains(t, answers[0], c.why)
 			require.Equal(t, c.why == "", answers[0] == "")
@@ -97,8 +98,8 @@ func TestForesee(t *testing.T) {
 func TestASecondForesightTakesThePlaceOfTheFirst(t *testing.T) {
 	w := newWorld(t, 9, reserved("a", 1, 2), reserved("b", 1, 2))
 	gone := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "gone"}}}
-	first, second, other := Foresight{Key: "ns/a", UID: "a"}, Foresight{Key: "ns/a", UID: "a", Gone: gone},
-		Foresight{Key: "ns/b", UID: "b"}
+	first, second, other := witness.Question{Key: "ns/a", UID: "a"}, witness.Question{Key: "ns/a", UID: "a", Gone: gone},
+		witness.Question{Key: "ns/b", UID: "b"}
 	require.Len(t, w.foresees(first, other, second), 2)
 	require.Equal(t, [][]*corev1.Pod{gone, nil}, w.nodes.gone)
 	require.Len(t, w.foresees(first), 1, "it is asked again")
@@ -110,9 +111,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	for _, key := range []string{"a/1", "a/2", "a/3", "a/1"} {
 		w.Unit(key, "", unit.PhaseReserved)
 	}
-	w.Foresee(Foresight{Key: "a/1"})
+	w.Foresee(witness.Question{Key: "a/1"})
 	w.Unit("b/1", "", unit.PhaseReserved)
-	w.Foresee(Foresight{Key: "b/1"})
+	w.Foresee(witness.Question{Key: "b/1"})
 	w.Check("nodes")
 	var order []item
 	for w.queue.Len() > 0 {
@@ -150,7 +151,7 @@ func TestForeseeNodes(t *testing.T) {
 	w := newWorld(t, 0, reserved("a", 1, 1))
 	w.placer = placer
 
-	ask := Foresight{Key: "ns/a", UID: "a"}
+	ask := witness.Question{Key: "ns/a", UID: "a"}
 	require.Equal(t, []string{
 		`0 of 1 pods of pod set "second" find a node; 0/1 nodes are available: 1 Insufficient cpu.`,
 	}, w.foresees(ask))

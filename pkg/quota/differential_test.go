@@ -34,7 +34,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -769,7 +769,7 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	leaf := j.unit.Quota
 	explanation, _ := d.state.Explain(key)
 	reason, message := explanation.Reason, explanation.Message
-	var short admission.Shortage
+	var short decide.Shortage
 	for _, sh := range explanation.Shortages {
 		if sh.Binds {
 			short = sh
@@ -841,9 +841,9 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 
 // alsoRefused says whether one of the shortages, not only the one that the reason is about, is of a limit that
 // ElasticQuota looks at where parents are checked, a level above for a resource that the leaf names.
-func (d *differential) alsoRefused(leaf string, shortages []admission.Shortage) bool {
-	return d.live.args.EnableCheckParentQuota && slices.ContainsFunc(shortages, func(sh admission.Shortage) bool {
-		return !sh.Binds && sh.Kind != admission.LimitMin && sh.Request > sh.Free &&
+func (d *differential) alsoRefused(leaf string, shortages []decide.Shortage) bool {
+	return d.live.args.EnableCheckParentQuota && slices.ContainsFunc(shortages, func(sh decide.Shortage) bool {
+		return !sh.Binds && sh.Kind != decide.LimitMin && sh.Request > sh.Free &&
 			sh.Level != leaf && sh.Level != extension.RootQuotaName && d.namesResource(leaf, sh.Resource)
 	})
 }

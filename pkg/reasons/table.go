@@ -116,6 +116,10 @@ var rows = []Row{
 		Meaning: "Nobody renewed the annotation `koord-queue/heartbeat` of a unit without a job. " +
 			"See [heartbeat](#heartbeat).",
 		Advice: "Renew the annotation koord-queue/heartbeat of the QueueUnit."},
+	{Reason: unit.ReasonNoNodeFits,
+		Meaning: "The unit may take what others hold, and its pods would find no node even then. " +
+			"`kubectl jobqueue why` has the words of kube-scheduler.",
+		Advice: "Make the pods smaller or change their node selector, or wait until nodes are free. It is tried again."},
 	{Reason: unit.ReasonNoPods,
 		Meaning: "The unit asks for nothing.",
 		Advice:  "Give the job at least one pod, or the unit a request."},

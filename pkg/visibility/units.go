@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
@@ -164,7 +164,7 @@ func unitOf(row *engine.UnitRow) v1alpha1.Unit {
 	}
 }
 
-func shortageOf(s *admission.Shortage) v1alpha1.Shortage {
+func shortageOf(s *decide.Shortage) v1alpha1.Shortage {
 	amount := func(n int64) resource.Quantity { return resources.Quantity(s.Resource, n) }
 	given := func(n int64, is bool) *resource.Quantity {
 		if !is {

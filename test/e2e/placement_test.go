@@ -22,12 +22,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -62,6 +64,7 @@ func TestPlacement(t *testing.T) {
 	c.patchQueue(t, "placed", `{"spec":{"admissionChecks":[{"name":"nodes"}]}}`)
 
 	c.nodesAreKeptOverARestart(t, ns, options)
+	c.nodesAreForeseen(t)
 
 	// Two cpus are used on each node: four are free, and no node has three.
 	for _, node := range []string{"node-0000", "node-0001"} {
@@ -123,4 +126,34 @@ func (c *cluster) nodesAreKeptOverARestart(t *testing.T, ns string, options cont
 	before := missed()
 	remove("second")
 	require.Eventually(t, func() bool { return missed() == before+1 }, soon, pace, "a node was kept for no pod")
+}
+
+// A job takes what others hold only if its pods find nodes without theirs.
+func (c *cluster) nodesAreForeseen(t *testing.T) {
+	t.Helper()
+	borrower, owner := c.namespace(t, "foreseen-borrower"), c.namespace(t, "foreseen-owner")
+	c.quota(t, owner, "foreseen-all", 4, 4, isParent())
+	c.quota(t, borrower, "foreseen-borrower", 0, 4, under("foreseen-all"))
+	c.quota(t, owner, "foreseen-owner", 4, 4, under("foreseen-all"))
+	c.patchQueue(t, "foreseen-owner", `{"spec":{"preemption":{"reclaim":"Any"},"admissionChecks":[{"name":"nodes"}]}}`)
+	c.create(t, newJob(borrower, "lent", suspended, ofQuota("foreseen-borrower"), cpu("3"), runs(time.Hour)))
+	c.waitPhase(t, borrower, "lent", schedulingv1alpha1.PhaseRunning)
+
+	c.create(t, newJob(owner, "nowhere", suspended, ofQuota("foreseen-owner"), cpu("3"), runs(time.Hour),
+		func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "none"} }))
+	c.waitReason(t, owner, "nowhere", "NoNodeFits")
+	c.bind(t, "boss", "jobqueue-operator", "")
+	why, err := c.kubectlJobqueue(t, "boss", "why", "nowhere", "-n", owner)
+	require.NoError(t, err)
+	t.Log(why)
+	require.Contains(t, why, "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")
+
+	c.create(t, newJob(owner, "own", suspended, ofQuota("foreseen-owner"), cpu("3"), runs(time.Hour)))
+	c.waitPhase(t, owner, "own", schedulingv1alpha1.PhaseRunning)
+	require.EqualValues(t, 1, c.unit(t, borrower, "lent").Status.Attempts, "it was suspended for no other job")
+	c.waitReason(t, borrower, "lent", "Reclaimed")
+	for _, ns := range []string{owner, borrower} {
+		require.NoError(t, c.kube.BatchV1().Jobs(ns).DeleteCollection(t.Context(), metav1.DeleteOptions{
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, metav1.ListOptions{}))
+	}
 }

@@ -33,6 +33,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
@@ -303,8 +304,8 @@ var breaks = []aBreak{
 	{"the end keeps what was held", "I7", "is over and holds", nil,
 		breaking(ends, func(_ *process, status map[string]any) { delete(status, "admissions") }), nil},
 	{"a ledger that has lost something", "I7", "differs from its rebuild", nil,
-		&variants{Verify: func([]admission.Difference) []admission.Difference {
-			return []admission.Difference{{}}
+		&variants{Verify: func([]ledger.Difference) []ledger.Difference {
+			return []ledger.Difference{{}}
 		}}, nil},
 	{"a unit in two places", "I2", "and should be", nil,
 		&variants{Places: func([]admission.Mismatch) []admission.Mismatch {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
@@ -53,7 +54,7 @@ type variants struct {
 	// PartsStandAlone has controllers find no owner of a job, NoKinship schedulers.
 	PartsStandAlone, NoKinship bool
 	// Verify changes what the ledger says of itself, Places what the core says of the places of units.
-	Verify func([]admission.Difference) []admission.Difference
+	Verify func([]ledger.Difference) []ledger.Difference
 	Places func([]admission.Mismatch) []admission.Mismatch
 	// Healed is called when the faults end.
 	Healed func(w *world)
@@ -104,7 +105,7 @@ func (v *variants) owner(job *object) *metav1.OwnerReference {
 	return metav1.GetControllerOf(job.u)
 }
 
-func (v *variants) verify(found []admission.Difference) []admission.Difference {
+func (v *variants) verify(found []ledger.Difference) []ledger.Difference {
 	if v == nil || v.Verify == nil {
 		return found
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // mostAdmissions bounds the admissions of one Decide, with growth and what units take. It asks to be called again then.
@@ -27,7 +28,7 @@ const mostAdmissions = 256
 
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
-func (s *State) Decide(now time.Time) (plan Plan) {
+func (s *State) Decide(now time.Time) (plan writes.Plan) {
 	s.roster.endReplacements(now)
 	s.roster.touchDue(now)
 	s.roster.settle(now)

@@ -26,12 +26,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
-// Shortage is one resource on one level of which there is too little for a unit.
-type Shortage = decide.Shortage
-
-// LimitMin is the kind of a shortage of what is guaranteed.
-const LimitMin = decide.LimitMin
-
 // Explanation says why a unit waits, with the numbers of now.
 type Explanation struct {
 	Reason  unit.Reason
@@ -44,7 +38,7 @@ type Explanation struct {
 	Until time.Time
 	// Shortages are all that the unit lacks, its leaf first, by resource. They are listed as well where something
 	// else keeps the unit from its turn, unless it is parked by itself.
-	Shortages []Shortage
+	Shortages []decide.Shortage
 }
 
 // explain says why a unit does not fit, and in words, with the numbers.
@@ -64,7 +58,7 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.
-func (w *why) shortages(u *record) []Shortage {
+func (w *why) shortages(u *record) []decide.Shortage {
 	if u.group.Notes.ask.Route.Broken != "" {
 		return nil
 	}
@@ -110,9 +104,9 @@ func (w *why) ahead(c *claim, u *record) bool {
 
 // whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
 // question, or the unit may not borrow for the same reason for which it does not fit.
-func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
+func (w *why) whyNotLent(u *record, list []decide.Shortage, binding *decide.Shortage) string {
 	a := &u.group.Notes.ask
-	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Kind == LimitMin })
+	ofMin := slices.ContainsFunc(list, func(sh decide.Shortage) bool { return sh.Kind == decide.LimitMin })
 	alone := gangGroupOf(w.lines.gangs, u) == nil
 	if binding.Kind != decide.LimitRuntime || !alone || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""

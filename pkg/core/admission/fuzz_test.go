@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -249,7 +250,7 @@ func liveThrough(t require.TestingT, in *tape) {
 
 // applied is what becomes of the write of an admission: applied or not, and told or not.
 func applied(
-	t require.TestingT, in *tape, s *State, now time.Time, object unit.Unit, a Admit, written map[int64]bool,
+	t require.TestingT, in *tape, s *State, now time.Time, object unit.Unit, a writes.Admit, written map[int64]bool,
 ) unit.Unit {
 	switch in.n(4) {
 	case 0:

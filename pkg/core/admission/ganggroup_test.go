@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -205,7 +206,7 @@ func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 }
 
 // confirm makes all writes of a decision.
-func (w *checkedGangGroup) confirm(plan *Plan) {
+func (w *checkedGangGroup) confirm(plan *writes.Plan) {
 	for i := range plan.Dequeue {
 		u := w.objects[plan.Dequeue[i].Unit.Key]
 		u.Phase, u.Admitted = unit.PhaseDequeued, w.now

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -115,7 +116,7 @@ func (h *hostile) step(t *rapid.T, s *State, now time.Time) {
 }
 
 // settle has its writes succeed, or not.
-func (h *hostile) settle(t *rapid.T, s *State, now time.Time, plan *Plan) {
+func (h *hostile) settle(t *rapid.T, s *State, now time.Time, plan *writes.Plan) {
 	outcome := func(key string, attempt int64) {
 		if strings.HasPrefix(key, "evil/") {
 			s.Settle(now, key, attempt, rapid.SampledFrom([]Outcome{
@@ -135,7 +136,7 @@ func (h *hostile) settle(t *rapid.T, s *State, now time.Time, plan *Plan) {
 }
 
 // ofTheOther is what a plan says of the other tenant's units.
-func ofTheOther(p Plan, told []Explain) string {
+func ofTheOther(p writes.Plan, told []writes.Explain) string {
 	var b strings.Builder
 	note := func(key, format string, args ...any) {
 		if strings.HasPrefix(key, "ns/") {
@@ -151,7 +152,7 @@ func ofTheOther(p Plan, told []Explain) string {
 	for _, d := range p.Resize {
 		note(d.Unit.Key, "%v", d)
 	}
-	slices.SortFunc(told, func(a, b Explain) int { return strings.Compare(a.Unit.Key, b.Unit.Key) })
+	slices.SortFunc(told, func(a, b writes.Explain) int { return strings.Compare(a.Unit.Key, b.Unit.Key) })
 	for _, d := range told {
 		note(d.Unit.Key, "%s %s", d.Unit.Key, d.Reason)
 	}

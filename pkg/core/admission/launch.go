@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // mostResizes bounds the writes of one Decide of what units hold that need not ask for it.
@@ -39,7 +40,7 @@ func (r *roster) launch(u *record, become func()) {
 }
 
 // admit reserves what a unit gets of what it asks for and puts that in flight.
-func (r *roster) admit(u *record, gets portion, borrows bool, plan *Plan) {
+func (r *roster) admit(u *record, gets portion, borrows bool, plan *writes.Plan) {
 	if u.holding {
 		d := r.resize(u, u.grows.Total, u.grows.Pods)
 		d.Asked, d.Borrows = true, borrows
@@ -52,32 +53,32 @@ func (r *roster) admit(u *record, gets portion, borrows bool, plan *Plan) {
 	}
 	r.launch(u, func() { u.becomeAdmitting(gets, checks) })
 	r.hold(u, gets.request)
-	plan.Admit = append(plan.Admit, Admit{
+	plan.Admit = append(plan.Admit, writes.Admit{
 		Unit: u.spec, Attempt: u.attempt, Request: gets.request, Pods: gets.pods, Counts: gets.counts,
 		Checks: checks, Borrows: borrows,
 	})
 }
 
 // resize puts in flight that a unit holds another amount. Until the outcome is known it holds the greater of both.
-func (r *roster) resize(u *record, next resources.List, pods int64) Resize {
+func (r *roster) resize(u *record, next resources.List, pods int64) writes.Resize {
 	r.launch(u, func() { u.becomeResizing(next, pods) })
 	r.hold(u, u.held.Max(next))
-	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
+	return writes.Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
 }
 
 // writeDue puts the writes in flight that nobody has to ask for: first what units lose, last those that were admitted
 // first; then that units go which have passed their checks; then what units hold. What a unit loses is free only when
 // that is confirmed.
-func (r *roster) writeDue(now time.Time, plan *Plan) {
+func (r *roster) writeDue(now time.Time, plan *writes.Plan) {
 	for _, u := range r.dueWrites(now, life.WriteLoss) {
-		d := &Evict{Unit: u.spec, Loss: life.LossOf(r.facts(now, u))}
+		d := &writes.Evict{Unit: u.spec, Loss: life.LossOf(r.facts(now, u))}
 		r.launch(u, func() { u.becomeEvicting(d) })
 		plan.Evict = append(plan.Evict, *d)
 	}
 	r.settle(now) // those of their gang groups stay
 	for _, u := range r.dueWrites(now, life.WriteRelease) {
 		r.launch(u, u.becomeReleasing)
-		plan.Dequeue = append(plan.Dequeue, Dequeue{Unit: u.spec})
+		plan.Dequeue = append(plan.Dequeue, writes.Dequeue{Unit: u.spec})
 	}
 	resizes := r.dueWrites(now, life.WriteSize)
 	for _, u := range resizes[:min(len(resizes), mostResizes)] {

@@ -27,10 +27,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -49,7 +51,7 @@ type world struct {
 	mayGo map[string]bool
 	// journal repeats the events for the determinism test.
 	journal []func(*State)
-	plans   []Plan
+	plans   []writes.Plan
 	// doors are those that filters of extensions have shut; nil without any.
 	doors map[string]bool
 	// wakeAt is when the last decision wanted the next one.
@@ -487,7 +489,7 @@ func (w *world) end(t *rapid.T, key string) {
 func (w *world) decide(t require.TestingT) {
 	now := w.now
 	want := w.o.decide()
-	var got Plan
+	var got writes.Plan
 	w.do(func(s *State) {
 		plan := s.Decide(now)
 		w.plans = append(w.plans, plan)
@@ -525,7 +527,7 @@ func (w *world) decide(t require.TestingT) {
 
 // checkTogether: no unit of a gang group is admitted unless units of all of its gangs hold quota then, or are over
 // since it was admitted before.
-func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
+func (w *world) checkTogether(t require.TestingT, admitted []writes.Admit) {
 	for _, a := range admitted {
 		for _, gang := range gangsIn(a.Unit.GangGroup) {
 			held, present := false, false
@@ -542,7 +544,7 @@ func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
 
 // checkEviction: a unit that waits for its back-off waits for as long as a check says or for a minute, twice as long
 // the next time, and a tenth more at most. The oracle does not know the tenth.
-func (w *world) checkEviction(t require.TestingT, d *Evict) {
+func (w *world) checkEviction(t require.TestingT, d *writes.Evict) {
 	u := w.units[d.Unit.Key]
 	e := &u.eviction
 	require.Equal(t, e.reason, d.Reason, "why %s loses what it holds: %s", u.Key, d.Message)
@@ -566,7 +568,7 @@ func (w *world) checkEviction(t require.TestingT, d *Evict) {
 	e.until = d.RequeueAt
 }
 
-func letGoBy(p Plan) (keys []string) {
+func letGoBy(p writes.Plan) (keys []string) {
 	for i := range p.Dequeue {
 		keys = append(keys, p.Dequeue[i].Unit.Key)
 	}
@@ -574,7 +576,7 @@ func letGoBy(p Plan) (keys []string) {
 }
 
 // resizedBy lists the units that are to hold other than they do, having asked for it or not.
-func resizedBy(p Plan, asked bool) (keys []string) {
+func resizedBy(p writes.Plan, asked bool) (keys []string) {
 	for i := range p.Resize {
 		if p.Resize[i].Asked == asked {
 			keys = append(keys, p.Resize[i].Unit.Key)
@@ -583,7 +585,7 @@ func resizedBy(p Plan, asked bool) (keys []string) {
 	return keys
 }
 
-func evictedBy(p Plan) (keys []string) {
+func evictedBy(p writes.Plan) (keys []string) {
 	for i := range p.Evict {
 		keys = append(keys, p.Evict[i].Unit.Key)
 	}
@@ -835,7 +837,7 @@ func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 			require.Contains(t, e.Message, sh.Resource)
 		}
 		gate := sh.Level
-		if sh.Kind == LimitMin {
+		if sh.Kind == decide.LimitMin {
 			gate += "/min"
 		}
 		missing[gate+" "+sh.Resource] = sh.Missing
@@ -1060,7 +1062,7 @@ func (w *world) restart(kinds []string) *State {
 	return s
 }
 
-func keysOfPlan(p Plan) (keys []string) {
+func keysOfPlan(p writes.Plan) (keys []string) {
 	for _, a := range p.Admit {
 		keys = append(keys, a.Unit.Key)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // stage is where a unit is in the eyes of the core (I2: in exactly one). It is written in this file and nowhere else.
@@ -85,7 +86,7 @@ func (u *record) becomeAdmitting(gets portion, checks []string) {
 }
 
 // becomeEvicting: that it loses what it holds is written.
-func (u *record) becomeEvicting(d *Evict) {
+func (u *record) becomeEvicting(d *writes.Evict) {
 	u.stage, u.own().attempt, u.tenure.eviction = stageEvicting, u.spec.Attempts, d
 }
 

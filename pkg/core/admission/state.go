@@ -161,6 +161,14 @@ func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	s.roster.settle(now)
 }
 
+// Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, and why not.
+func (s *State) Foreseen(unitKey, takes string, found bool, why string) {
+	u, known := s.roster.units[unitKey]
+	if known && u.group != nil && u.group.Notes.foresight.Answer(takes, found, why) {
+		u.group.Notes.searched, s.progress.changed = time.Time{}, true
+	}
+}
+
 // Suspect names, once, the unit that was being looked at when a call panicked; "" if none was.
 func (s *State) Suspect() string {
 	u := s.progress.looked

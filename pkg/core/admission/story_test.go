@@ -30,10 +30,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // TestStories plays testdata/*.txt. The name of a directive is free; each line of its input is one event or
@@ -72,6 +74,7 @@ type story struct {
 	queues map[string]queue.Spec
 	pods   map[string]map[string]Pod
 	jobs   map[string]unit.Consumer
+	asked  map[string]string // by units, whether they would find nodes without these
 }
 
 func newStory(t *testing.T) *story {
@@ -80,7 +83,7 @@ func newStory(t *testing.T) *story {
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
 			Timeouts: queue.Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
 		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]queue.Spec{},
-		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{},
+		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{}, asked: map[string]string{},
 	}
 	st.cfg.Checks = []queue.Check{labelCheck{}}
 	st.cfg.Selects = strings.EqualFold
@@ -150,7 +153,7 @@ func (st *story) line(line string) {
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
 		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
-		"partial-admission": st.partialAdmission,
+		"partial-admission": st.partialAdmission, "foresee": st.foresee,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -334,11 +337,16 @@ func (st *story) victims(value string) queue.Victims {
 	return v
 }
 
-// admissionChecks are name/seconds/selector; what follows the name may be left out.
+// foresee answers what was asked last about a unit: it finds nodes, or does not.
+func (st *story) foresee(a arguments) {
+	st.s.Foreseen(unitNamed(a.words[0]), st.asked[a.words[0]], a.has("yes"), "0/4 nodes are available")
+}
+
+// admissionChecks are name/seconds/selector/foreseen; what follows the name may be left out.
 func (st *story) admissionChecks(text string) (checks []queue.AdmissionCheck) {
 	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
-		parts := append(strings.Split(one, "/"), "", "")
-		c := queue.AdmissionCheck{Name: parts[0], Selector: parts[2]}
+		parts := append(strings.Split(one, "/"), "", "", "")
+		c := queue.AdmissionCheck{Name: parts[0], Selector: parts[2], Foreseen: parts[3] != ""}
 		if parts[1] != "" {
 			c.Timeout = time.Duration(st.number(parts[1])) * time.Second
 		}
@@ -597,7 +605,7 @@ func (st *story) settle(a arguments) {
 	st.s.Settle(st.now, unitNamed(name), attempt, outcome)
 }
 
-func (st *story) plan() (plan Plan, cause any) {
+func (st *story) plan() (plan writes.Plan, cause any) {
 	defer func() { cause = recover() }()
 	return st.s.Decide(st.now), nil
 }
@@ -654,8 +662,12 @@ func (st *story) decide(a arguments) {
 	for _, t := range plan.Take {
 		st.printf("take for %s: %s", name(t.Unit.Key), strings.Join(t.Holds, ", "))
 	}
+	for _, f := range plan.Foresee {
+		st.asked[name(f.Unit.Key)] = f.Takes
+		st.printf("would %s find nodes without %s", name(f.Unit.Key), strings.Join(f.From, ", "))
+	}
 	told, again := st.tell(a)
-	if len(plan.Evict)+len(plan.Take)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
+	if len(plan.Evict)+len(plan.Take)+len(plan.Foresee)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
 		st.printf("nothing to do")
 	}
 	if again = ordered.Earlier(again, plan.WakeAt); !again.IsZero() {
@@ -808,7 +820,7 @@ func (st *story) explain(a arguments) {
 	}
 }
 
-func describeShortage(sh Shortage) string {
+func describeShortage(sh decide.Shortage) string {
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
 	var b strings.Builder
 	mark := "-"

@@ -24,8 +24,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // A search looks at all units that hold quota. searchPause is for how long none is made again for a group for which one
@@ -47,7 +49,7 @@ type taking struct {
 
 // take has the first head take that has the right to, and says whether there is one. Those for which nobody looked for
 // longest come first.
-func (t *taking) take(now time.Time, plan *Plan) bool {
+func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 	t.roster.progress.inVain = false
 	var heads []*record
 	all := t.pass.asks.Heads()
@@ -72,7 +74,6 @@ func (t *taking) take(now time.Time, plan *Plan) bool {
 		return false
 	}
 	among, leaving := t.holders(now)
-	reclaim.Sort(among)
 	for _, u := range heads[:min(len(heads), mostSearches)] {
 		if t.search(now, u, among, leaving, plan) {
 			return true
@@ -91,36 +92,67 @@ func (t *taking) again(at time.Time) {
 }
 
 // search has a head take the units that are found, in addition to those from whom it takes already.
-func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *Plan) bool {
+func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) bool {
 	n := &u.group.Notes
 	set, obstacle := reclaim.New(t.tree, takerOf(u), leaving, t.promised(u)).Find(among)
-	if n.queue.spec.Preemption.DryRun {
-		for _, h := range set {
-			obstacle.DryRun += len(h.Of)
-		}
-		set = nil
-	}
 	n.searched = now
+	from := t.takenBy(u, leaving)
+	if len(set) == 0 {
+		t.hinder(now, u.group, obstacle)
+		t.again(obstacle.Until)
+		return len(from) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
+	}
+	for _, h := range set {
+		from = append(from, h.Of...)
+	}
+	takes := joinHolds(from)
+	if len(from) > reclaim.MostHolds || !t.foreseen(now, u, takes, from, plan) {
+		obstacle.NoNodes = n.foresight.Why
+		t.hinder(now, u.group, obstacle)
+		return false
+	}
 	t.hinder(now, u.group, obstacle)
-	var holds []string
+	return t.launch(now, u, takes, plan)
+}
+
+// takenBy are the units that give back what they hold because a unit takes it.
+func (t *taking) takenBy(u *record, leaving []holder) (from []*record) {
 	for i := range leaving {
 		for _, o := range leaving[i].Of {
 			if t.roster.takers.Takes(u.spec.Key, o.spec.Hold()) {
-				holds = append(holds, o.spec.Hold())
+				from = append(from, o)
 			}
 		}
 	}
-	found := len(set) > 0
-	for _, h := range set {
-		for _, o := range h.Of {
-			holds = append(holds, o.spec.Hold())
+	return from
+}
+
+func joinHolds(of []*record) string {
+	holds := make([]string, len(of))
+	for i, u := range of {
+		holds[i] = u.spec.Hold()
+	}
+	return reclaim.Join(holds)
+}
+
+// foreseen says that the pods of a unit would find nodes with those gone from whom it takes, if a check of the unit
+// depends on that. It asks where that is not known.
+func (t *taking) foreseen(now time.Time, u *record, takes string, from []*record, plan *writes.Plan) bool {
+	if len(life.AdmissionChecks(t.roster.facts(now, u))) == 0 {
+		return true
+	}
+	f := &u.group.Notes.foresight
+	says := f.Of(now, takes)
+	if says == reclaim.Unasked {
+		f.Ask(now, takes)
+		keys := make([]string, len(from))
+		for i, o := range from {
+			keys[i] = o.spec.Key
 		}
+		plan.Foresee = append(plan.Foresee, writes.Foresee{Unit: u.spec, Takes: takes, From: keys})
 	}
-	if !found || len(holds) > reclaim.MostHolds {
-		t.again(obstacle.Until)
-		return !found && len(holds) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
-	}
-	return t.launch(now, u, reclaim.Join(holds), plan)
+	t.again(f.Ends())
+	return says == reclaim.NodesFound
 }
 
 // hinder has known what keeps the head of a group from taking, and tells its units.
@@ -130,7 +162,7 @@ func (t *taking) hinder(now time.Time, g *group, by reclaim.Obstacle) {
 }
 
 // launch puts in flight what a unit takes, if that is anything new. It stays in line.
-func (t *taking) launch(now time.Time, u *record, takes string, plan *Plan) bool {
+func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Plan) bool {
 	if takes == u.spec.TakesFrom && takes == "" {
 		return false
 	}
@@ -138,16 +170,18 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *Plan) bool
 	u.becomeTaking(takes)
 	t.roster.owners.Moved(u)
 	t.roster.touch(u)
-	plan.Take = append(plan.Take, Take{Unit: u.spec, Holds: reclaim.Holds(takes)})
+	plan.Take = append(plan.Take, writes.Take{Unit: u.spec, Holds: reclaim.Holds(takes)})
 	t.roster.settle(now)
 	return true
 }
 
-// mayTake is for a head that waits for its first pods, alone, in a queue that lets it take, without admission checks.
+// mayTake is for a head that waits for its first pods, alone, in a queue that lets it take, without admission checks but
+// those whose answers are foreseen.
 func (t *taking) mayTake(now time.Time, u *record) bool {
 	by := takerOf(u)
+	unforeseen := func(c queue.AdmissionCheck) bool { return !c.Foreseen }
 	return !by.Policy.TakesNothing() && !u.group.Notes.inGangGroup && by.Entitled(t.tree) &&
-		len(life.AdmissionChecks(t.roster.facts(now, u))) == 0
+		!slices.ContainsFunc(life.AdmissionChecks(t.roster.facts(now, u)), unforeseen)
 }
 
 func takerOf(u *record) reclaim.Taker {
@@ -158,7 +192,6 @@ func takerOf(u *record) reclaim.Taker {
 // holders are the units among which a search finds those to take from, and those that give back what they hold without
 // that: their loss is in flight, or only pods on nodes are left of them.
 func (t *taking) holders(now time.Time) (among, leaving []holder) {
-	gangs := map[string]int{} // where those of a gang group are
 	for _, use := range t.roster.holdings.Uses() {
 		u := t.roster.units[use.Key]
 		h := t.holder(u, use.Quota, use.Amount, 1)
@@ -169,16 +202,11 @@ func (t *taking) holders(now time.Time) (among, leaving []holder) {
 		default:
 			policy := &t.roster.lines.queue(u.spec.Queue).spec.Preemption
 			h.Judge(now, &u.spec, policy, u.nonPreemptible(), u.stage != stageAdmitted)
-			name := gang.GroupOf(&u.spec)
-			if at, known := gangs[name]; known && name != "" {
-				among[at].Join(&h)
-				continue
-			}
-			gangs[name] = len(among)
+			h.Gang = gang.GroupOf(&u.spec)
 			among = append(among, h)
 		}
 	}
-	return among, leaving
+	return reclaim.Sort(among), leaving
 }
 
 // holder of an amount, of several jobs; u is nil if the unit is gone.

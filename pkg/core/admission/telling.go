@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // schedule says which unit is told why it waits, and when.
@@ -61,9 +62,9 @@ type Telling struct{ roster *roster }
 
 // Next lists what units are to be told now, so many at most, and says when to ask again; zero means that no unit needs
 // to be told anything before something happens.
-func (t Telling) Next(now time.Time, most int) (list []Explain, again time.Time) {
+func (t Telling) Next(now time.Time, most int) (list []writes.Explain, again time.Time) {
 	for _, u := range t.roster.telling.Tell(now, most) {
-		list = append(list, Explain{Unit: u.spec, Saying: *u.listener.Said()})
+		list = append(list, writes.Explain{Unit: u.spec, Saying: *u.listener.Said()})
 	}
 	return list, t.At(now)
 }

@@ -21,11 +21,9 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // Quota is an observation of one level of the quota tree.
@@ -33,23 +31,6 @@ type Quota = capacity.Quota
 
 // Pod is one existing, non-terminal pod of a unit.
 type Pod = holding.Pod
-
-// What State wants written.
-type (
-	Plan    = writes.Plan
-	Admit   = writes.Admit
-	Dequeue = writes.Dequeue
-	Evict   = writes.Evict
-	Explain = writes.Explain
-	Resize  = writes.Resize
-	Take    = writes.Take
-)
-
-// Grant says whether a pod of a unit may go.
-type Grant = ledger.Grant
-
-// Difference is one place where the ledger and its rebuild disagree.
-type Difference = ledger.Difference
 
 // Row is one unit in line, copied: it stays true of its moment whatever happens to the state.
 type Row struct {

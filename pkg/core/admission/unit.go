@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // record is the one of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
@@ -80,7 +81,7 @@ type tenure struct {
 	overdue life.Expiry
 	// left is when its last pod left its node. eviction is the one in flight.
 	left     time.Time
-	eviction *Evict
+	eviction *writes.Evict
 	// claimsSince is when it was found to claim first while it waits; claimEnded: it no longer claims.
 	claimsSince time.Time
 	claimEnded  bool

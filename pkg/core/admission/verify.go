@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -33,7 +34,7 @@ type Audit struct {
 }
 
 // Ledger recomputes the ledger from the units and pods given to the state and returns the differences (I7).
-func (a Audit) Ledger() []Difference {
+func (a Audit) Ledger() []ledger.Difference {
 	rebuilt := a.roster.holdings.Rebuild()
 	for key, u := range a.roster.units {
 		if u.holding {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -102,7 +103,7 @@ func TestVerifyFindsASumThatIsWrong(t *testing.T) {
 	require.Empty(t, s.Audit().Ledger())
 	amount := resources.FromMap(map[string]int64{"cpu": 1})
 	s.roster.holdings.Hold("ns/ghost", holding.Place{Quota: "team"}, amount, false, unit.Expected{})
-	require.Equal(t, []Difference{
+	require.Equal(t, []ledger.Difference{
 		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8},
 		{Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
 		{Level: "team", Resource: "cpu", Ledger: 9, Rebuilt: 8},

@@ -42,6 +42,13 @@ type Pod struct {
 	LeavingSince time.Time
 }
 
+// Same says that nothing about a pod is news.
+func (p *Pod) Same(o *Pod) bool {
+	return p.UID == o.UID && p.Quota == o.Quota && p.Assigned == o.Assigned && p.Leaving == o.Leaving &&
+		p.LeavingSince.Equal(o.LeavingSince) && p.Held == o.Held && p.Former == o.Former &&
+		p.NonPreemptible == o.NonPreemptible && p.Request.Equal(o.Request)
+}
+
 func (p Pod) inLedger(now time.Time) ledger.Pod {
 	late := p.late(now)
 	return ledger.Pod{

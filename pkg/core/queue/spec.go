@@ -132,4 +132,7 @@ type AdmissionCheck struct {
 	Selector string
 	// Timeout is for how long a unit waits for the answer. Zero is no bound.
 	Timeout time.Duration
+	// Foreseen: the answer is asked for before a unit takes what others hold, as if they were gone. A unit with a check of
+	// which that is not so takes nothing.
+	Foreseen bool
 }

@@ -36,9 +36,20 @@ func (c *Cost) compare(o *Cost) int {
 	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions), cmp.Compare(c.Lost, o.Lost))
 }
 
-// Sort has those come first that cost the least. Those of one cost stay in their order.
-func Sort[T any](holders []Holder[T]) {
+// Sort joins those of a gang group, and has those come first that cost the least. Those of one cost stay in their order.
+func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
+	gangs := map[string]int{} // where those of a gang group are
+	for i := range units {
+		h := &units[i]
+		if at, known := gangs[h.Gang]; known && h.Gang != "" {
+			holders[at].Join(h)
+			continue
+		}
+		gangs[h.Gang] = len(holders)
+		holders = append(holders, *h)
+	}
 	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost) })
+	return holders
 }
 
 // byLeaf has the holders of each leaf, but for the protected, in the order given. One that has several is with its

@@ -300,7 +300,8 @@ func (w *world) search(j *job) (set []*job) {
 	for _, other := range w.units {
 		part := Part{Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1)}
 		h := Holder[*job]{
-			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Queue: other.queue, Protection: w.protect[other.name],
+			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Queue: other.queue, Gang: other.gang,
+			Protection: w.protect[other.name],
 		}
 		if h.Protection == ByRunTime {
 			h.Until = w.until
@@ -309,10 +310,6 @@ func (w *world) search(j *job) (set []*job) {
 			leaving = append(leaving, h)
 		} else if other.promised {
 			promised = append(promised, h)
-		} else if at := slices.IndexFunc(holders, func(h Holder[*job]) bool {
-			return other.gang != "" && h.Of[0].gang == other.gang
-		}); other.holds && at >= 0 {
-			holders[at].Join(&h)
 		} else if other.holds {
 			holders = append(holders, h)
 		}
@@ -320,8 +317,7 @@ func (w *world) search(j *job) (set []*job) {
 	route := tree.Route(j.leaf)
 	ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
 	by := Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy}
-	Sort(holders)
-	found, obstacle := New(tree, by, leaving, promised).Find(holders)
+	found, obstacle := New(tree, by, leaving, promised).Find(Sort(holders))
 	w.obstacle = obstacle
 	for _, h := range found {
 		set = append(set, h.Of...)

@@ -39,8 +39,9 @@ type Holder[T any] struct {
 	Of []T
 	// Parts are what it gives back, each of another quota.
 	Parts []Part
-	// Queue of all its units; empty if they have several.
-	Queue string
+	// Gang is the name of that gang group; empty for a unit by itself. Queue is that of all its units; empty if they have
+	// several.
+	Gang, Queue string
 	Cost
 	// Protection, if any, is why nobody takes it, and Until when that ends; zero for never.
 	Protection Protection
@@ -130,7 +131,8 @@ func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
 
 // Find returns the units to take, in the order in which they were found; nil if no set of them is enough, for which the
 // obstacle is, or none is needed. It takes from others what they have borrowed, or else from its own queue, and not
-// from both. Holders come as Sort has sorted them. It leaves the search as it was.
+// from both. In a queue that takes nothing but in a dry run the obstacle says how many units it would have been. Holders
+// come as Sort has sorted them. It leaves the search as it was.
 func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 	if s.Fits() {
 		return nil, o
@@ -146,10 +148,17 @@ func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 		}
 	}
 	s.by(s.reclaims())
-	if len(set) > 0 {
+	switch {
+	case len(set) == 0:
+		return nil, o
+	case s.Policy.DryRun:
+		for _, h := range set {
+			o.DryRun += len(h.Of)
+		}
+		return nil, Obstacle{DryRun: o.DryRun}
+	default:
 		return set, Obstacle{}
 	}
-	return nil, o
 }
 
 func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {

@@ -48,6 +48,7 @@ const (
 	ReasonQueueDrained           Reason = "QueueDrained"
 	ReasonQueueFull              Reason = "QueueFull"        // maxAdmitted of the queue
 	ReasonQueueOverflow          Reason = "QueueOverflow"    // maxPending of the queue, or of it for the namespace
+	ReasonNoNodeFits             Reason = "NoNodeFits"       // it may take what others hold, and finds no nodes even then
 	ReasonHeldByOthers           Reason = "HeldByOthers"     // it may take what others hold, and cannot now
 	ReasonReclaimed              Reason = "Reclaimed"        // the owner of a min takes back what the unit borrowed
 	ReasonPreemptedInQueue       Reason = "PreemptedInQueue" // a unit of higher priority in its queue gets what it held

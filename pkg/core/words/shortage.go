@@ -160,6 +160,9 @@ func obstacle(o *reclaim.Obstacle) string {
 	if o.DryRun > 0 {
 		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun)
 	}
+	if o.NoNodes != "" {
+		return "; no job is suspended for it, as its pods would find no node even then: " + o.NoNodes
+	}
 	var parts []string
 	for p, amount := range o.Protected {
 		if amount > 0 {

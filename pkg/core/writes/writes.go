@@ -71,6 +71,14 @@ type Take struct {
 	Holds []string
 }
 
+// Foresee asks whether the pods of a unit that waits would find nodes, if all units were gone from which it takes. Takes
+// are their holds, as reclaim.Join joins them. State.Foreseen takes the answer.
+type Foresee struct {
+	Unit  unit.Unit
+	Takes string
+	From  []string
+}
+
 // Plan is what Decide wants written. Order is the order of decision.
 type Plan struct {
 	Admit   []Admit
@@ -78,6 +86,7 @@ type Plan struct {
 	Evict   []Evict
 	Resize  []Resize
 	Take    []Take
+	Foresee []Foresee
 	// Examined counts the units that were evaluated against quota.
 	Examined int
 	// Panics counts those of extensions that were recovered since the last Decide; their units are parked.
