@@ -58,7 +58,7 @@ properties() {
   packages="$(grep -rl --include='*_test.go' pgregory.net/rapid pkg/core | xargs -n1 dirname | sort -u | sed 's,^,./,')"
   # shellcheck disable=SC2086 # one word for each package
   step "properties of the core, $checks checks each" \
-    "$GO" test -vet=off -count=1 -timeout 40m $packages -rapid.checks="$checks" -rapid.seed="$(seed pkg/core)" -rapid.nofailfile
+    "$GO" test -vet=off -count=1 -timeout 60m $packages -rapid.checks="$checks" -rapid.seed="$(seed pkg/core)" -rapid.nofailfile
 }
 
 # FUZZ_TIME of every target: a number of inputs, since the fuzzer may call it a failure when time ends while it works on one.

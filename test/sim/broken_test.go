@@ -362,6 +362,17 @@ var breaks = []aBreak{
 			"lastTransitionTime": start.Format(time.RFC3339),
 		}}})
 	}},
+	{"a unit takes and is not known to find nodes", "I3", "finds nodes", nil, nil, func(w *world) {
+		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil, map[string]any{
+			"spec": map[string]any{"admissionChecks": []any{map[string]any{"name": nodesCheck}}}})
+		w.api.edit(byUser, units, keyOf(team, "a"), false, func(u *unstructured.Unstructured) {
+			mapAt(u.Object, "spec")["queue"] = "q"
+		})
+		w.api.edit(aDecision(w), units, keyOf(team, "a"), true, func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"phase": "Enqueued",
+				"preemption": map[string]any{"attempts": int64(0), "holds": []any{"b/1"}}}
+		})
+	}},
 	{"a unit begins anew", "I9", "as the unit before it said", nil, nil, func(w *world) {
 		by := aDecision(w)
 		w.api.edit(by, units, keyOf(team, "a"), true, func(u *unstructured.Unstructured) {

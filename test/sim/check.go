@@ -144,6 +144,7 @@ func (c *checker) onUnit(ch *change) {
 	c.noteUnit(before, ch)
 	c.onChecks(before, ch)
 	c.onReclaim(before, ch)
+	c.onForesight(before, ch)
 	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
 		c.admitted(before, ch)
 	}

@@ -88,9 +88,12 @@ func setChecks(w *world, s Step) {
 
 // makeCheck makes an AdmissionCheck that is active.
 func (w *world) makeCheck(name string) {
-	keys := map[string]string{v1alpha1.AnnotationPodUpdateKeys: checkedLabel}
+	keys, controller := map[string]string{v1alpha1.AnnotationPodUpdateKeys: checkedLabel}, "example.com/"+name
+	if name == nodesCheck {
+		controller = v1alpha1.PlacementController
+	}
 	w.createObject(byAdmin, checks, "", name, nil, keys, map[string]any{
-		"spec": map[string]any{"controllerName": "example.com/" + name},
+		"spec": map[string]any{"controllerName": controller},
 		"status": map[string]any{"conditions": []any{map[string]any{
 			"type": "Active", "status": "True", "reason": "Active", "message": "",
 			"lastTransitionTime": start.Format(time.RFC3339),
@@ -131,7 +134,7 @@ func (a *answerer) onChange(ch *change) {
 
 // heal: every check exists, and whoever has not answered yet does so.
 func (a *answerer) heal() {
-	for _, name := range []string{"slow", "budget"} {
+	for _, name := range []string{"slow", "budget", nodesCheck} {
 		a.w.makeCheck(name)
 	}
 	for _, o := range a.w.api.list(units) {

@@ -96,6 +96,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.gangGroups(seed)
 		g.checks(seed)
 		g.reclaims(seed)
+		g.nodeChecks(seed)
 		g.sizes(seed)
 		g.tenant(seed)
 	}

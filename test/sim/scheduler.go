@@ -83,13 +83,15 @@ type replica struct {
 	sending *decision
 	flights map[string]bool
 	moved   bool // something was said about a unit since the places of units were checked last
+	// nodesFor is when it was told that a unit finds nodes.
+	nodesFor map[types.UID]time.Time
 }
 
 func (w *world) startScheduler(name string) *replica {
 	r := &replica{
 		process: w.newProcess(roleScheduler, name), seen: map[kind][]*stream{},
 		jobsByUID: map[types.UID]jobqueue.Job{}, queue: map[types.UID]*corev1.Pod{}, gated: map[types.UID]bool{},
-		reserved: map[types.UID]bool{}, flights: map[string]bool{},
+		reserved: map[types.UID]bool{}, flights: map[string]bool{}, nodesFor: map[types.UID]time.Time{},
 	}
 	w.schedulers[name] = r
 	w.logf("start %s", name)
@@ -131,6 +133,7 @@ func (r *replica) build() {
 		Activate: r.activate, Ready: func() bool { return r.leading },
 		Outstanding: r.live.Adapter().SetOutstanding,
 		Submit:      r.submit,
+		Witness:     &placer{r: r, dice: newDice(w.plan.Seed, fmt.Sprintf("%s/%d/placer", r.name, r.run))},
 	})
 	if err != nil {
 		panic(err)

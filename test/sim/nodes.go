@@ -1,0 +1,81 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
+)
+
+// Nodes. Some queues that take back have the check of placement as well: a scheduler asks for nodes before a unit takes.
+// It is answered soon or late, yes or no, or never.
+
+// nodesCheck is the check of placement.
+const nodesCheck = "nodes"
+
+// foreseenFor is for how long a scheduler believes an answer.
+const foreseenFor = 30 * time.Second
+
+// nodeChecks are drawn apart so that other plans stay what they are.
+func (g *generator) nodeChecks(seed uint64) {
+	d := newDice(seed, "node checks")
+	for _, s := range g.plan.Steps {
+		if s.Verb == "reclaim" && s.Args["policy"] != string(v1alpha1.PreemptNever) && d.chance(30) {
+			g.add(s.At, "checks", s.On, "names", nodesCheck, "timeout", "8")
+		}
+	}
+}
+
+// placer answers what one run of a scheduler asks about nodes.
+type placer struct {
+	witness.Nobody
+	r    *replica
+	dice dice
+}
+
+// Foresee implements witness.Witness.
+func (p *placer) Foresee(q witness.Question) {
+	w := p.r.world
+	w.countFault("foreseen")
+	wait, yes := p.dice.between(0, 5*time.Second), p.dice.chance(60) || w.healed
+	if p.dice.chance(10) && !w.healed {
+		return // never
+	}
+	p.r.later(wait, func() {
+		if yes {
+			p.r.nodesFor[q.UID] = w.loop.now
+		}
+		q.Answer(yes, "no node has room")
+		p.r.poke()
+	})
+}
+
+// onForesight judges what is taken by a unit whose queue asks for nodes before: somebody has said to the leader, not long
+// ago, that it finds some (I3).
+func (c *checker) onForesight(before *object, ch *change) {
+	d := ch.by.decision
+	if d == nil || !takes(ch.after) || takes(before) || !slices.Contains(c.asked(ch), nodesCheck) {
+		return
+	}
+	at, said := d.leader.nodesFor[ch.after.uid()]
+	if c.w.countFault("foreseen and taken"); !said || at.Add(foreseenFor).Before(d.at) {
+		c.w.violate("I3", "unit %s takes what others hold, and nobody has said that it finds nodes then", ch.key)
+	}
+}
