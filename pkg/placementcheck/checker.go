@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -266,10 +267,18 @@ func (c *Checker) check(
 }
 
 // search looks for nodes for the pods of a unit that are still to come, as if others were gone. If they find none, why
-// says so.
+// says so. A panic, as of a filter, is a no.
 func (c *Checker) search(
 	ctx context.Context, qu *v1alpha1.QueueUnit, gone []*corev1.Pod,
 ) (found placement.Answer, why string, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.metrics.Inc(metrics.PanicsTotal, "placement")
+			klog.FromContext(ctx).Error(fmt.Errorf("panic: %v", cause), "Nodes were not found", "unit", klog.KObj(qu),
+				"stack", string(debug.Stack()))
+			found, why, err = placement.Answer{}, fmt.Sprintf("internal error while nodes were looked for: %v", cause), nil
+		}
+	}()
 	sets, err := podSets(qu)
 	if err != nil {
 		return found, err.Error(), nil

@@ -241,6 +241,21 @@ scheduler_jobqueue_placement_misses_total{reason="Ended"} 11
 `), string(metrics.PlacementMissesTotal)))
 }
 
+// A search that panics is a no to one unit, and others are answered.
+func TestAPanicIsANo(t *testing.T) {
+	w := newWorld(t, 5, reserved("a", 2, 1), reserved("b", 2, 1))
+	w.nodes.during = func() {
+		w.nodes.during = nil
+		panic("a filter cannot cope")
+	}
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	w.Unit("ns/b", "b", unit.PhaseReserved)
+	is := w.answered("a")
+	require.Equal(t, admissioncheck.Retry, is.State)
+	require.Equal(t, "internal error while nodes were looked for: a filter cannot cope", is.Message)
+	require.Equal(t, admissioncheck.Ready, w.answered("b").State)
+}
+
 // A unit that is lost during its search was to be forgotten before anything was promised to it.
 func TestAUnitIsLostDuringItsSearch(t *testing.T) {
 	for name, lose := range map[string]func(w *world, a *v1alpha1.QueueUnit){
