@@ -75,7 +75,8 @@ func (e *Engine) carryOut(now time.Time, plan *writes.Plan) {
 func (e *Engine) foresee(f *writes.Foresee) {
 	q := witness.Question{Key: f.Unit.Key, UID: types.UID(f.Unit.UID), Answer: func(found bool, why string) {
 		e.box.call(func() {
-			e.core.call(f.Unit.Key, func(s *admission.State) { s.Foreseen(f.Unit.Key, f.Takes, found, shorten(why)) })
+			now := e.opts.Clock.Now()
+			e.core.call(f.Unit.Key, func(s *admission.State) { s.Foreseen(now, f.Unit.Key, f.Takes, found, shorten(why)) })
 		})
 	}}
 	for _, key := range f.From {

@@ -118,8 +118,8 @@ var rows = []Row{
 		Advice: "Renew the annotation koord-queue/heartbeat of the QueueUnit."},
 	{Reason: unit.ReasonNoNodeFits,
 		Meaning: "The unit may take what others hold, and its pods would find no node even then. " +
-			"`kubectl jobqueue why` has the words of kube-scheduler.",
-		Advice: "Make the pods smaller or change their node selector, or wait until nodes are free. It is tried again."},
+			"It is tried again, later each time.",
+		Advice: "Make the pods smaller, change their node selector, or wait until nodes are free."},
 	{Reason: unit.ReasonNoPods,
 		Meaning: "The unit asks for nothing.",
 		Advice:  "Give the job at least one pod, or the unit a request."},

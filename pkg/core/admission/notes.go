@@ -48,8 +48,6 @@ type notes struct {
 	// searched is when somebody was looked for from whom the head could take, and obstacle what kept it from that.
 	searched time.Time
 	obstacle reclaim.Obstacle
-	// foresight is of the nodes that its pods would find with others gone.
-	foresight reclaim.Foresight
 	// pool is of the units that wait, in the accounts.
 	pool accounts.Pool
 	// subject is what each unit of the group is told of; none while that is not known. saying is the subject in words,

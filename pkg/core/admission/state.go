@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
@@ -161,11 +162,19 @@ func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	s.roster.settle(now)
 }
 
-// Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, and why not.
-func (s *State) Foreseen(unitKey, takes string, found bool, why string) {
+// Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, or why not. If not, the
+// unit is tried again after a while that doubles with each no.
+func (s *State) Foreseen(now time.Time, unitKey, takes string, found bool, why string) {
 	u, known := s.roster.units[unitKey]
-	if known && u.group != nil && u.group.Notes.foresight.Answer(takes, found, why) {
-		u.group.Notes.searched, s.progress.changed = time.Time{}, true
+	if !known || u.stage != stageWaiting || u.group == nil || u.foresight == nil || u.foresight.Takes != takes {
+		return
+	}
+	u.group.Notes.searched, s.progress.changed = time.Time{}, true
+	if u.foresight.Found = found; !found {
+		u.own().foresight = nil
+		u.refuse(now, noNodesBackoff, unit.ReasonNoNodeFits, words.NoNodes(why))
+		s.roster.touch(u)
+		s.roster.settle(now)
 	}
 }
 

@@ -339,7 +339,7 @@ func (st *story) victims(value string) queue.Victims {
 
 // foresee answers what was asked last about a unit: it finds nodes, or does not.
 func (st *story) foresee(a arguments) {
-	st.s.Foreseen(unitNamed(a.words[0]), st.asked[a.words[0]], a.has("yes"), "0/4 nodes are available")
+	st.s.Foreseen(st.now, unitNamed(a.words[0]), st.asked[a.words[0]], a.has("yes"), "0/4 nodes are available")
 }
 
 // admissionChecks are name/seconds/selector/foreseen; what follows the name may be left out.

@@ -35,6 +35,8 @@ import (
 const (
 	searchPause  = time.Second
 	mostSearches = 8
+	// noNodesBackoff is for how long a unit is not tried that finds no nodes, at first.
+	noNodesBackoff = 5 * time.Second
 )
 
 type holder = reclaim.Holder[*record]
@@ -93,9 +95,8 @@ func (t *taking) again(at time.Time) {
 
 // search has a head take the units that are found, in addition to those from whom it takes already.
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) bool {
-	n := &u.group.Notes
 	set, obstacle := reclaim.New(t.tree, takerOf(u), leaving, t.promised(u)).Find(among)
-	n.searched = now
+	u.group.Notes.searched = now
 	from := t.takenBy(u, leaving)
 	if len(set) == 0 {
 		t.hinder(now, u.group, obstacle)
@@ -105,14 +106,9 @@ func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan 
 	for _, h := range set {
 		from = append(from, h.Of...)
 	}
-	takes := joinHolds(from)
-	if len(from) > reclaim.MostHolds || !t.foreseen(now, u, takes, from, plan) {
-		obstacle.NoNodes = n.foresight.Why
-		t.hinder(now, u.group, obstacle)
-		return false
-	}
 	t.hinder(now, u.group, obstacle)
-	return t.launch(now, u, takes, plan)
+	takes := reclaim.Join(each(from, func(o *record) string { return o.spec.Hold() }))
+	return len(from) <= reclaim.MostHolds && t.foreseen(now, u, takes, from, plan) && t.launch(now, u, takes, plan)
 }
 
 // takenBy are the units that give back what they hold because a unit takes it.
@@ -127,12 +123,11 @@ func (t *taking) takenBy(u *record, leaving []holder) (from []*record) {
 	return from
 }
 
-func joinHolds(of []*record) string {
-	holds := make([]string, len(of))
-	for i, u := range of {
-		holds[i] = u.spec.Hold()
+func each(of []*record, name func(*record) string) (names []string) {
+	for _, u := range of {
+		names = append(names, name(u))
 	}
-	return reclaim.Join(holds)
+	return names
 }
 
 // foreseen says that the pods of a unit would find nodes with those gone from whom it takes, if a check of the unit
@@ -141,18 +136,15 @@ func (t *taking) foreseen(now time.Time, u *record, takes string, from []*record
 	if len(life.AdmissionChecks(t.roster.facts(now, u))) == 0 {
 		return true
 	}
-	f := &u.group.Notes.foresight
-	says := f.Of(now, takes)
-	if says == reclaim.Unasked {
-		f.Ask(now, takes)
-		keys := make([]string, len(from))
-		for i, o := range from {
-			keys[i] = o.spec.Key
-		}
+	f := u.foresight
+	if f == nil || !f.About(now, takes) {
+		f = &reclaim.Foresight{Takes: takes, Asked: now}
+		u.own().foresight = f
+		keys := each(from, func(o *record) string { return o.spec.Key })
 		plan.Foresee = append(plan.Foresee, writes.Foresee{Unit: u.spec, Takes: takes, From: keys})
 	}
 	t.again(f.Ends())
-	return says == reclaim.NodesFound
+	return f.Found
 }
 
 // hinder has known what keeps the head of a group from taking, and tells its units.

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -82,6 +83,8 @@ type tenure struct {
 	// left is when its last pod left its node. eviction is the one in flight.
 	left     time.Time
 	eviction *writes.Evict
+	// foresight is of the nodes that its pods would find without those from whom it is to take; nil if nobody asked.
+	foresight *reclaim.Foresight
 	// claimsSince is when it was found to claim first while it waits; claimEnded: it no longer claims.
 	claimsSince time.Time
 	claimEnded  bool

@@ -83,8 +83,6 @@ type Obstacle struct {
 	Until time.Time
 	// DryRun is how many units would lose what they hold, if the queue of the request took anything.
 	DryRun int
-	// NoNodes is why the pods of the request would find no nodes, though enough quota could be taken.
-	NoNodes string
 }
 
 // Some says that there is any.
@@ -92,9 +90,6 @@ func (o *Obstacle) Some() bool { return o.Pods > 0 || o.Protected != [protection
 
 // Finding is the obstacle as the reason for which a unit waits; zero if there is none but writes in flight.
 func (o *Obstacle) Finding() unit.Finding {
-	if o.NoNodes != "" {
-		return unit.Finding{Reason: unit.ReasonNoNodeFits}
-	}
 	lasting := *o
 	if lasting.Protected[InFlight] = 0; !lasting.Some() {
 		return unit.Finding{}

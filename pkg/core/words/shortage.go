@@ -160,9 +160,6 @@ func obstacle(o *reclaim.Obstacle) string {
 	if o.DryRun > 0 {
 		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun)
 	}
-	if o.NoNodes != "" {
-		return "; no job is suspended for it, as its pods would find no node even then: " + o.NoNodes
-	}
 	var parts []string
 	for p, amount := range o.Protected {
 		if amount > 0 {
@@ -181,6 +178,11 @@ func obstacle(o *reclaim.Obstacle) string {
 		said += "; the first may be from " + o.Until.UTC().Format(time.RFC3339)
 	}
 	return said
+}
+
+// NoNodes is about a unit that may take what others hold, and whose pods would find no node even then.
+func NoNodes(why string) string {
+	return "the job may take what others hold, and its pods would find no node even then: " + why
 }
 
 // TakesBack continues the sentence about a unit that takes what so many units hold, or may and cannot. It is empty for

@@ -91,8 +91,6 @@ func at(to Reader, found unit.Finding, level string) string {
 		return fmt.Sprintf("%s has %s left of its min, which bounds what is non-preemptible", level, what)
 	case unit.ReasonBlockedByHead:
 		return fmt.Sprintf("%s has %s in addition to what jobs ahead wait for", level, what)
-	case unit.ReasonNoNodeFits:
-		return "the job may take what others hold, and its pods would find no node even then"
 	case unit.ReasonHeldByOthers:
 		return fmt.Sprintf("%s has %s left; the job may take what others hold, and none of theirs can be suspended now",
 			level, what)
