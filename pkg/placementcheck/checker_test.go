@@ -303,7 +303,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What cannot be answered is asked again, or waits for another template.
+// A check that fails is asked again. A unit whose template cannot be read waits for another template.
 func TestFaults(t *testing.T) {
 	broken := reserved("broken", 1, 1)
 	broken.Spec.PodSets[1].Template.Raw = []byte(unreadable)

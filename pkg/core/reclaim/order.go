@@ -52,8 +52,8 @@ func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 	return holders
 }
 
-// byLeaf has the holders of each leaf, but for the protected, in the order given. One that has several is with its
-// first.
+// byLeaf has the holders of each leaf, but for the protected, in the order given. A holder with parts in several
+// leaves is with its first.
 func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
 	index := map[*capacity.Level]int{}
 	for i := range among {

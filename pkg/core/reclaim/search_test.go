@@ -172,7 +172,7 @@ func TestJoin(t *testing.T) {
 			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: ByRunTime, Until: early},
 			Holder[int]{Protection: ByRunTime, Until: late},
 		},
-		"one for ever": {
+		"one that time does not end": {
 			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: NonPreemptible},
 			Holder[int]{Protection: NonPreemptible},
 		},
@@ -189,7 +189,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// What protected units hold of what is short is told, and when the first protection ends.
+// The obstacle has the amounts that protected units hold, and when the first protection ends.
 func TestObstacles(t *testing.T) {
 	w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 2 8", "j a 4 0 0 0 0\nv b 2 0 0 0 0\nw b 2 0 0 0 0\nu b 3 0 0 0 0")
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
