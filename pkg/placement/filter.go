@@ -59,8 +59,10 @@ func newFramework(
 		return nil, fmt.Errorf("defaults of the scheduler: %w", err)
 	}
 	args := map[string]config.PluginConfig{}
-	for _, a := range append(defaults.Profiles[0].PluginConfig, c.PluginConfig...) {
-		args[a.Name] = a
+	for _, a := range slices.Concat(defaults.Profiles[0].PluginConfig, c.PluginConfig) {
+		if slices.Contains(filterPlugins, a.Name) || a.Name == names.DynamicResources {
+			args[a.Name] = a
+		}
 	}
 	enabled := func(lists ...[]string) (set config.PluginSet) {
 		for _, list := range lists {

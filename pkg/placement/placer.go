@@ -44,7 +44,8 @@ type Config struct {
 	Informers informers.SharedInformerFactory
 	// Claims manages claims of resources. If it is nil, claims never cause a no.
 	Claims fwk.SharedDRAManager
-	// PluginConfig has arguments of filter plugins that differ from the defaults of kube-scheduler.
+	// PluginConfig has arguments of filter plugins that differ from the defaults of kube-scheduler. Those of other plugins
+	// are not looked at.
 	PluginConfig []config.PluginConfig
 }
 

@@ -26,6 +26,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/utils/ptr"
 )
 
@@ -139,6 +141,25 @@ func TestPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The filters have the arguments of the scheduler's profile; those of other plugins change nothing.
+func TestArgumentsOfFilters(t *testing.T) {
+	w := newWorldWith(t, []config.PluginConfig{
+		{Name: names.NodeAffinity, Args: &config.NodeAffinityArgs{AddedAffinity: &v1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{
+					{Key: "disk", Operator: v1.NodeSelectorOpIn, Values: []string{"ssd"}},
+				},
+			}}},
+		}}},
+		{Name: "JobQueue"},
+	})
+	w.add([]*v1.Node{labelled(node("ssd", "cpu", "1"), "disk", "ssd"), node("plain", "cpu", "8")}, nil)
+	a, err := w.placer.Place(t.Context(), Request{Sets: []PodSet{set(pod("w", "cpu", "1"), 2)}})
+	require.NoError(t, err)
+	require.Equal(t, `1 of 2 pods of pod set "w" find a node; 0/2 nodes are available: 1 Insufficient cpu, `+
+		`1 node(s) didn't match scheduler-enforced node affinity.`, a.Shortage.String())
 }
 
 // A zone without room keeps the least at none, so each of the others takes one pod. PodTopologySpread keeps two zones

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
@@ -47,12 +48,17 @@ type world struct {
 // newWorld has objects besides nodes and pods that the filters read.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
+	return newWorldWith(t, nil, objects...)
+}
+
+func newWorldWith(t testing.TB, args []config.PluginConfig, objects ...runtime.Object) *world {
+	t.Helper()
 	metrics.Register()
 	ctx, logger := t.Context(), klog.Background()
 	w := &world{t: t, ctx: ctx, cache: cache.New(klog.NewContext(ctx, logger), 0, nil)}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(objects...), 0)
 	var err error
-	w.placer, err = New(ctx, Config{Source: w.cache, Informers: factory})
+	w.placer, err = New(ctx, Config{Source: w.cache, Informers: factory, PluginConfig: args})
 	require.NoError(t, err)
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())

@@ -61,7 +61,7 @@ func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 		return err
 	}
 	if setup.Profile != "" {
-		wiring.Enable(setup.Profile)
+		wiring.Enable(setup.Profile, setup.PluginConfig)
 	}
 	if setup.Args != nil {
 		if err := wiring.Validate(setup.Args); err != nil {

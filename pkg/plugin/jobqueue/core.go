@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	fwktype "k8s.io/kube-scheduler/framework"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
@@ -83,10 +84,11 @@ type core struct {
 	clock    clock.WithTicker
 }
 
-// newCore takes the time in which a leader has to renew its lease, zero without leader election.
+// newCore takes the time in which a leader has to renew its lease, zero without leader election, and the arguments of
+// the plugins of its profile.
 func newCore(
 	ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, x *extensions,
-	renewal time.Duration,
+	renewal time.Duration, profile []kubeschedulerconfig.PluginConfig,
 ) (*core, error) {
 	gates, err := features.New(args.FeatureGates)
 	if err != nil {
@@ -147,6 +149,11 @@ func newCore(
 		Watch:       c.stragglers.watch,
 	}
 	c.wireStragglers()
+	if gates.Enabled(features.Placement) {
+		if c.placement, err = newPlacement(ctx, cfg, handle, profile); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.buildEngine(cfg, first, quotas); err != nil {
 		return nil, err
 	}
@@ -192,10 +199,7 @@ func (c *core) buildEngine(
 		return err
 	}
 	o := c.engineOptions()
-	if c.gates.Enabled(features.Placement) {
-		if c.placement, err = newPlacement(c.ctx, cfg, c.handle); err != nil {
-			return err
-		}
+	if c.placement != nil {
 		o.Witness = c.placement
 	}
 	o.Client, o.Metadata, o.Jobs = client, c.metadata, first.factory

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	fwktype "k8s.io/kube-scheduler/framework"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,10 +36,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placementcheck"
 )
 
-// newPlacement returns what answers the checks of v1alpha1.PlacementController in this scheduler.
-func newPlacement(ctx context.Context, cfg *rest.Config, handle fwktype.Handle) (*placementcheck.Checker, error) {
+// newPlacement returns what answers the checks of v1alpha1.PlacementController in this scheduler, with these arguments
+// of its plugins.
+func newPlacement(
+	ctx context.Context, cfg *rest.Config, handle fwktype.Handle, profile []kubeschedulerconfig.PluginConfig,
+) (*placementcheck.Checker, error) {
 	placer, err := placement.New(ctx, placement.Config{
-		Source: liveCache{handle}, Informers: handle.SharedInformerFactory(),
+		Source: liveCache{handle}, Informers: handle.SharedInformerFactory(), PluginConfig: profile,
 	})
 	if err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ type Wiring struct {
 	mu      sync.RWMutex
 	enabled bool
 	renewal time.Duration
+	profile []kubeschedulerconfig.PluginConfig
 	core    *core
 }
 
@@ -78,12 +79,12 @@ func (w *Wiring) Validate(args *config.JobQueueArgs) error {
 	return w.extensions.validate(args, field.NewPath("pluginConfig").Key(Name).Child("args")).ToAggregate()
 }
 
-// Enable makes the profile the one whose ElasticQuota counts: the first that enables JobQueue. Call it before the
-// scheduler is built, and not at all if no profile enables JobQueue.
-func (w *Wiring) Enable(profile string) {
+// Enable makes the profile the one whose ElasticQuota counts, and whose filters look for nodes with these arguments: the
+// first that enables JobQueue. Call it before the scheduler is built, and not at all if no profile enables JobQueue.
+func (w *Wiring) Enable(profile string, args []kubeschedulerconfig.PluginConfig) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.enabled = true
+	w.enabled, w.profile = true, args
 	w.quotas.Enable(profile)
 }
 
@@ -137,7 +138,7 @@ func (w *Wiring) newPlugin(ctx context.Context, obj runtime.Object, handle fwkty
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.core == nil {
-		c, err := newCore(ctx, args, handle, w.quotas.Adapter(), w.extensions, w.renewal)
+		c, err := newCore(ctx, args, handle, w.quotas.Adapter(), w.extensions, w.renewal, w.profile)
 		if err != nil {
 			return nil, fmt.Errorf("plugin %s: %w", Name, err)
 		}

@@ -37,8 +37,9 @@ const JobQueue = "JobQueue"
 type Setup struct {
 	// Profile is the first one that enables JobQueue, empty if none does.
 	Profile string
-	// Args of JobQueue, defaulted.
-	Args *config.JobQueueArgs
+	// Args of JobQueue, defaulted. PluginConfig has those of all plugins of the profile.
+	Args         *config.JobQueueArgs
+	PluginConfig []kubeschedulerconfig.PluginConfig
 	// Plugins are the names of all plugins that some profile enables.
 	Plugins map[string]bool
 	// QuotaNamespace is where ElasticQuota keeps its built-in quotas; empty without ElasticQuota.
@@ -66,7 +67,7 @@ func Inspect(cfg *kubeschedulerconfig.KubeSchedulerConfiguration, networkTopolog
 			return Setup{}, fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
 		}
 		if s.Profile == "" {
-			s.Profile = profile.SchedulerName
+			s.Profile, s.PluginConfig = profile.SchedulerName, profile.PluginConfig
 			s.Args, _ = argsOf(profile, JobQueue).(*config.JobQueueArgs)
 		}
 	}

@@ -20,12 +20,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	_ "github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue" // the arguments in the scheduler's scheme
@@ -72,11 +74,15 @@ func TestInspectReadsArguments(t *testing.T) {
     args: {unknownJobs: Pass}
   - name: ElasticQuota
     args: {quotaGroupNamespace: quotas}
+  - name: InterPodAffinity
+    args: {hardPodAffinityWeight: 7}
 `)
 	require.NoError(t, err)
 	require.Equal(t, "quotas", s.QuotaNamespace)
 	require.Equal(t, config.UnknownJobsPass, s.Args.UnknownJobs)
 	require.EqualValues(t, 1000, s.Args.ClientQPS, "defaulted")
+	at := slices.IndexFunc(s.PluginConfig, func(c kubeschedulerconfig.PluginConfig) bool { return c.Name == "InterPodAffinity" })
+	require.EqualValues(t, 7, s.PluginConfig[at].Args.(*kubeschedulerconfig.InterPodAffinityArgs).HardPodAffinityWeight)
 }
 
 func TestAMisspeltArgumentIsNamed(t *testing.T) {
