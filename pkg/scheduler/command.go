@@ -55,7 +55,7 @@ func stock() map[string]frameworkruntime.PluginFactory {
 		coscheduling.Name:            coscheduling.New,
 		deviceshare.Name:             deviceshare.New,
 		elasticquota.Name:            elasticquota.New,
-		defaultprebind.Name:          defaultprebind.New,
+		defaultprebind.Name:          newPreBind,
 		noderesourcesfitplus.Name:    noderesourcesfitplus.New,
 		scarceresourceavoidance.Name: scarceresourceavoidance.New,
 		schedulinghint.Name:          schedulinghint.New,
