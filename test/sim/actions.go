@@ -48,6 +48,9 @@ func (w *world) act(s Step) {
 		}
 	default:
 	}
+	if !strings.HasPrefix(s.On, "scheduler") && disturbing[s.Verb] {
+		w.disturb(s.duration("for", 2*time.Second))
+	}
 	w.actions[s.Verb](w, s)
 }
 
@@ -190,7 +193,8 @@ func createJob(w *world, s Step) {
 			},
 		},
 	}
-	w.createObject(byUser, jobKind, team, s.On, labels, sizesOf(s, spec), map[string]any{"spec": spec})
+	of := graceArgs(s, sizesOf(s, spec), annotations)
+	w.createObject(byUser, jobKind, team, s.On, labels, of, map[string]any{"spec": spec})
 }
 
 // recreateJob deletes a job and creates another under its name.
@@ -293,7 +297,10 @@ func setQueue(w *world, s Step) {
 		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, s.On, nil, nil, map[string]any{"spec": spec})
 		return
 	}
-	w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) { u.Object["spec"] = spec })
+	w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) {
+		keepGrace(mapAt(u.Object, "spec"), spec)
+		u.Object["spec"] = spec
+	})
 }
 
 // release lets a queue go that somebody has stopped, or given a policy that there is none of.

@@ -183,6 +183,10 @@ const smallCluster = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5
 const inPart = smallCluster + "2s job j1 cpu=1000 pods=4 quota=a run=20s\n" +
 	"3s job j2 cpu=500 pods=6 completions=6 least=2 quota=a run=9s suspend=true\n8s hold j2\n"
 
+// drained: a job has a grace when its queue is drained, which ignores the notice.
+const drained = smallCluster + "3s grace a most=60\n" +
+	"4s job j1 cpu=1000 pods=2 quota=a run=40s grace=20 answer=ignore suspend=true\n10s queue a stop=HoldAndDrain\n"
+
 // plansFor are the plans of what random ones seldom provoke, by name.
 var plansFor = map[string]string{
 	"an adapter that sees twice the cluster": smallCluster +
@@ -198,6 +202,10 @@ var plansFor = map[string]string{
 	"fewer pods than a job can do with":                inPart,
 	"a job that was admitted in part is resumed whole": inPart,
 	"a number of pods is not given back":               inPart,
+	"pods are told another time":                       drained,
+	"a grace that is over at once":                     drained,
+	"a job that is not suspended":                      drained,
+	"a notice that stays":                              drained + "15s queue a\n",
 	"nobody collects": smallCluster +
 		"3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
@@ -401,6 +409,45 @@ var breaks = []aBreak{
 		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil,
 			map[string]any{"spec": map[string]any{"heartbeatTimeoutSeconds": int64(20)}})
 		w.check.heartbeat(aRunningJob(w, "j", "q"))
+	}},
+	{"pods are told another time", "I15", "after an eviction at", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			if annotations := mapAt(patch, "metadata", "annotations"); k == pods && annotations != nil {
+				annotations[v1alpha1.AnnotationSuspendAt] = start.Format(time.RFC3339)
+			}
+		}}, nil},
+	{"a grace that is over at once", "I15", "has a grace of", nil, &variants{Read: func(u *v1alpha1.QueueUnit) {
+		for i := range u.Status.Conditions {
+			at := u.Status.Conditions[i].LastTransitionTime
+			u.Status.Conditions[i].LastTransitionTime = metav1.NewTime(at.Add(-time.Hour))
+		}
+	}}, nil},
+	{"a job that is not suspended", "I15", "had to be suspended", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			if spec := mapAt(patch, "spec"); k == jobKind && spec["suspend"] == true {
+				delete(spec, "suspend")
+			}
+		}}, nil},
+	{"a notice that stays", "I15", "was admitted again", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			annotations := mapAt(patch, "metadata", "annotations")
+			if at, written := annotations[v1alpha1.AnnotationSuspendAt]; k == pods && written && at == nil {
+				clear(annotations)
+			}
+		}}, nil},
+	{"the time of an eviction moves", "I15", "has made that", nil, nil, func(w *world) {
+		for _, at := range []string{"2026-01-01T12:00:00Z", "2026-01-01T12:00:09Z"} {
+			writeStatus(w, "a", map[string]any{"phase": "Enqueued", "attempts": int64(1), "conditions": []any{map[string]any{
+				"type": "Evicted", "status": "True", "reason": "QueueDrained", "message": "", "lastTransitionTime": at,
+			}}})
+		}
+	}},
+	{"pods of a job that was not evicted have a notice", "I15", "was not evicted", nil, nil, func(w *world) {
+		w.startController("controller-0")
+		by := writer{role: roleController, process: "controller-0"}
+		w.api.edit(by, pods, aRunningJob(w, "j", "q").key, false, func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{v1alpha1.AnnotationSuspendAt: start.Format(time.RFC3339)})
+		})
 	}},
 	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")

@@ -41,6 +41,7 @@ import (
 type checker struct {
 	w *world
 	deeds
+	debts
 	// tainted units had their status written by a person; heldBy says who made a unit hold quota.
 	tainted map[types.UID]bool
 	heldBy  map[types.UID]writer
@@ -72,7 +73,7 @@ type binding struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, deeds: newDeeds(), tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
+		w: w, deeds: newDeeds(), debts: newDebts(), tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{},
 		turnedAt: map[string]time.Time{}, writes: map[string]int{},
 		wholes: map[types.UID]int64{}, recorded: map[string]bool{}, setBack: map[types.UID]time.Time{},
@@ -96,6 +97,7 @@ func holds(o *object) bool {
 }
 
 func (c *checker) onChange(ch *change) {
+	defer c.onGrace(ch)
 	switch ch.kind {
 	case units:
 		c.onUnit(ch)

@@ -351,6 +351,9 @@ func (c *cluster) createPod(job *object) {
 	pod.SetName(fmt.Sprintf("%s-%d", job.u.GetName(), c.pods))
 	labels := textMap(meta["labels"])
 	labels["batch.kubernetes.io/controller-uid"] = string(job.uid())
+	if ref := owner(job); ref != nil {
+		labels[labelJobSet] = ref.Name
+	}
 	pod.SetLabels(labels)
 	pod.SetAnnotations(textMap(meta["annotations"]))
 	pod.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job.u, groupKinds[jobKind])})

@@ -99,6 +99,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.nodeChecks(seed)
 		g.sizes(seed)
 		g.tenant(seed)
+		g.graces(seed)
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan

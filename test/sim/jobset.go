@@ -35,6 +35,9 @@ import (
 
 var byJobSetController = writer{role: "jobset-controller"}
 
+// labelJobSet of pods is the name of their JobSet.
+const labelJobSet = "jobset.sigs.k8s.io/jobset-name"
+
 // setPrefix begins the names of JobSets; those of their Jobs have a dash more.
 const setPrefix = "set"
 
@@ -115,7 +118,8 @@ func (w *world) unitKeyOf(job *object) string {
 func createJobSet(w *world, s Step) {
 	label := map[string]any{v1alpha1.LabelQuotaName: s.Args["quota"]}
 	labels := map[string]string{}
-	metadata := map[string]any{"annotations": map[string]any{annotationRun: s.duration("run", 10*time.Second).String()}}
+	annotations := map[string]any{annotationRun: s.duration("run", 10*time.Second).String()}
+	metadata := map[string]any{"annotations": annotations}
 	if s.Args["label"] != "templates" {
 		labels[v1alpha1.LabelQuotaName] = s.Args["quota"]
 	}
@@ -130,7 +134,7 @@ func createJobSet(w *world, s Step) {
 			}},
 		}}}
 	}
-	w.createObject(byUser, jobSets, team, s.On, labels, nil, map[string]any{"spec": map[string]any{
+	w.createObject(byUser, jobSets, team, s.On, labels, graceArgs(s, nil, annotations), map[string]any{"spec": map[string]any{
 		"suspend": s.Args["suspend"] != "false",
 		"replicatedJobs": []any{
 			group("leader", 1, 1), group("workers", s.number("replicas", 1), s.number("pods", 1)),

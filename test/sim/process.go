@@ -123,6 +123,9 @@ func (p *process) write(ctx context.Context, k kind, key string, apply func() (*
 	if p.read() != nil {
 		f = faultLost
 	}
+	if f != faultNone && p.role == roleController {
+		w.disturb(5 * time.Second) // after a crash it comes back by then
+	}
 	if f != faultNone {
 		w.countFault(string(f))
 		w.logf("fault %s of %s: %s %s", f, p.name, k, key)

@@ -84,7 +84,9 @@ func setReclaim(w *world, s Step) {
 			policy["withinQueue"] = within
 		}
 		w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) {
-			mapAt(u.Object, "spec")["preemption"] = policy
+			spec := mapAt(u.Object, "spec")
+			keepGrace(spec, map[string]any{"preemption": policy})
+			spec["preemption"] = policy
 		})
 	}
 }

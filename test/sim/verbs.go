@@ -68,6 +68,7 @@ var actions = map[string]action{
 
 	"checks":     setChecks,
 	"reclaim":    setReclaim,
+	"grace":      setGrace,
 	"lose-check": loseCheck,
 
 	// A tenant that wants more than it was admitted with.
@@ -101,6 +102,20 @@ var actions = map[string]action{
 	"disconnect": disconnect,
 	"storm":      storm,
 	"compact":    compact,
+}
+
+// disturbing are the verbs that may keep a process from its work for a while.
+var disturbing = map[string]bool{
+	"crash": true, "pause": true, "cut": true, "skew": true,
+	"down": true, "errors": true, "stall": true, "disconnect": true, "storm": true, "compact": true,
+}
+
+// disturb the controllers for so long. What failed in that time is tried again within as long, and a process that
+// starts lists from caches that are behind.
+func (w *world) disturb(d time.Duration) {
+	if until := w.loop.now.Add(2*d + 3*time.Second); w.disturbed.Before(until) {
+		w.disturbed = until
+	}
 }
 
 // editing changes the spec of a job.

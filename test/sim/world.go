@@ -128,7 +128,9 @@ type world struct {
 	original   map[string]Step // quotas, queues and nodes as they were first
 	askAgain   time.Time
 	healed     bool
-	dice       dice
+	// disturbed is until when something may keep the controllers from their work.
+	disturbed time.Time
+	dice      dice
 
 	report *Report
 	log    *strings.Builder
@@ -178,7 +180,8 @@ func newWorld(p Plan, o Options) *world {
 	w.api.careless = o.variants != nil && o.variants.NoPrecondition
 	w.check = newChecker(w)
 	w.answerer = newAnswerer(w)
-	w.api.onChange = append(w.api.onChange, w.logChange, w.check.onChange, w.answerer.onChange)
+	w.api.onChange = append(w.api.onChange, w.logChange, w.check.onChange, w.answerer.onChange,
+		newAudience(w).onChange)
 	w.cluster = newCluster(w)
 	return w
 }

@@ -1,0 +1,343 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// A job whose unit lost its quota to others is suspended at the end of its grace, and not before unless all its running
+// pods have acknowledged (I15). The end counts from the first word of the eviction, whoever leads since. Pods of a job
+// that is admitted again before are not left with a notice. Its quota counts as long as its pods are on nodes: that is
+// part of I1.
+
+const (
+	// usualDelay is what a controller may take that nothing hinders, beside the lag of its watches.
+	usualDelay = 3 * time.Second
+	// lookPause is how long it may take until pods are looked at again.
+	lookPause = 6 * time.Second
+)
+
+// debts are what the checks of graces remember.
+type debts struct {
+	// evictions is when a unit was evicted of an attempt.
+	evictions map[string]metav1.Time
+	// owed are the jobs that run without quota.
+	owed map[types.UID]*debt
+	// counted are the jobs and evictions that are in the report.
+	counted map[string]bool
+}
+
+// debt of a job that has to be suspended at a time, which is known since another one. The job needs no more of its
+// grace since saved.
+type debt struct {
+	kind              kind
+	key               string
+	end, known, saved time.Time
+}
+
+func newDebts() debts {
+	return debts{evictions: map[string]metav1.Time{}, owed: map[types.UID]*debt{}, counted: map[string]bool{}}
+}
+
+// forOthers are the reasons of evictions before which a job may have a grace.
+var forOthers = []unit.Reason{unit.ReasonReclaimed, unit.ReasonPreemptedInQueue, unit.ReasonQueueDrained}
+
+// lostToOthers is the condition of a unit that lost its quota to others and waits; nil if it does not.
+func (c *checker) lostToOthers(o *object) *metav1.Condition {
+	if o == nil || c.tainted[o.uid()] || phaseOf(o).Releases() || phaseOf(o).Terminal() {
+		return nil
+	}
+	e := meta.FindStatusCondition(unitOf(o).Status.Conditions, v1alpha1.ConditionEvicted)
+	if e == nil || e.Status != metav1.ConditionTrue || !slices.Contains(forOthers, unit.Reason(e.Reason)) {
+		return nil
+	}
+	return e
+}
+
+// evictionOf the unit of a job; nil if it has not lost its quota to others.
+func (c *checker) evictionOf(job *object) (*object, *metav1.Condition) {
+	o := c.w.api.get(units, c.w.unitKeyOf(job))
+	if o == nil || consumerOf(o) != job.uid() || c.w.bad(job) {
+		return nil, nil
+	}
+	return o, c.lostToOthers(o)
+}
+
+// isSuspended, and markedAs suspended by a controller.
+func isSuspended(job *object) bool {
+	is, _ := nested(job, "spec")["suspend"].(bool)
+	return is
+}
+
+func markedAs(job *object) bool { return job.u.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] != "" }
+
+// graceOfJob is what a job asks for, up to what its queue gives. A queue that is gone gives none.
+func graceOfJob(job, queue *object) time.Duration {
+	n, err := strconv.Atoi(job.u.GetAnnotations()[v1alpha1.AnnotationGrace])
+	if err != nil || queue == nil {
+		return 0
+	}
+	return min(time.Duration(n), time.Duration(intOr(nested(queue, "spec", "preemption")["maxGraceSeconds"], 0))) *
+		time.Second
+}
+
+func queueKeyOf(u *object) string {
+	name := unitOf(u).Spec.Queue
+	if e := unitOf(u).Status.Effective; e != nil && e.Queue != "" {
+		name = e.Queue
+	}
+	return keyOf(v1alpha1.DefaultQueueNamespace, name)
+}
+
+// checkpointed says whether an object has acknowledged an eviction.
+func checkpointed(o *object, evicted time.Time) bool {
+	at, err := time.Parse(time.RFC3339, o.u.GetAnnotations()[v1alpha1.AnnotationCheckpointed])
+	return err == nil && !at.Before(evicted)
+}
+
+// allSaved says whether a job needs no more of its grace.
+func (c *checker) allSaved(job *object, evicted time.Time) bool {
+	return checkpointed(job, evicted) || !slices.ContainsFunc(c.w.runningPodsOf(job.uid()), func(pod *object) bool {
+		return !checkpointed(pod, evicted)
+	})
+}
+
+// onGrace looks at the job that a change is about.
+func (c *checker) onGrace(ch *change) {
+	o := cmp.Or(ch.after, ch.before)
+	switch ch.kind {
+	case queues:
+		for _, uid := range slices.Sorted(maps.Keys(c.owed)) {
+			c.owing(uid)
+		}
+	case units:
+		if ch.after != nil {
+			c.evictedOnce(ch)
+		}
+		if uid := consumerOf(o); uid != "" {
+			if job := c.consumer(o); job != nil {
+				c.owes(job)
+			}
+			c.owing(uid)
+		}
+	case pods:
+		if job := c.w.topOf(o); job != nil && job != o {
+			c.told(job, ch)
+			c.owing(job.uid())
+		}
+	case jobKind, jobSets:
+		if owner(o) == nil {
+			c.suspended(ch)
+			c.owes(o)
+			c.owing(o.uid())
+		}
+	default:
+	}
+}
+
+// evictedOnce: the end of a grace counts from the eviction, and no later write moves that (I15).
+func (c *checker) evictedOnce(ch *change) {
+	e := c.lostToOthers(ch.after)
+	if e == nil {
+		return
+	}
+	attempt := fmt.Sprintf("%s/%d", ch.after.uid(), unitOf(ch.after).Status.Attempts)
+	if first, known := c.evictions[attempt]; !known {
+		c.evictions[attempt] = e.LastTransitionTime
+	} else if !first.Equal(&e.LastTransitionTime) {
+		c.w.violate("I15", "unit %s was evicted at %s, and %s has made that %s", ch.key, first.UTC(), ch.by.role,
+			e.LastTransitionTime.UTC())
+	}
+}
+
+// told: the notice of a pod is the end of the grace of its job, as far as its controller can know (I15).
+func (c *checker) told(job *object, ch *change) {
+	notice, m := noticeIn(ch.after), c.w.managers[ch.by.process]
+	if m == nil || ch.after == nil || notice == "" || notice == noticeIn(ch.before) {
+		return
+	}
+	u, e := c.evictionOf(job)
+	if e == nil {
+		if u == nil || !c.tainted[u.uid()] {
+			c.w.violate("I15", "%s told pod %s that it is suspended, and its job was not evicted", m.name, ch.key)
+		}
+		return
+	}
+	queue := m.caches[queues].store[queueKeyOf(u)]
+	isEnd := func(of *object) bool {
+		return of != nil && e.LastTransitionTime.Add(graceOfJob(of, queue)).UTC().Format(time.RFC3339) == notice
+	}
+	if !isEnd(job) && !isEnd(m.caches[job.kind].store[job.key]) {
+		c.w.violate("I15", "%s told pod %s that it is suspended at %s, after an eviction at %s", m.name, ch.key, notice,
+			e.LastTransitionTime.UTC())
+	}
+	c.count("noticed", job, e)
+}
+
+// count a job once per eviction.
+func (c *checker) count(what string, job *object, e *metav1.Condition) {
+	if key := fmt.Sprintf("%s %s %s", what, job.uid(), e.LastTransitionTime); !c.counted[key] {
+		c.counted[key] = true
+		c.w.countFault(what)
+	}
+}
+
+// suspended: a controller does not end a grace before its time (I15).
+func (c *checker) suspended(ch *change) {
+	m := c.w.managers[ch.by.process]
+	if m == nil || ch.before == nil || ch.after == nil || isSuspended(ch.before) || !isSuspended(ch.after) {
+		return
+	}
+	u, e := c.evictionOf(ch.after)
+	if e == nil || markedAs(ch.before) {
+		return // somebody has resumed what was suspended since
+	}
+	evicted := e.LastTransitionTime.Time
+	grace := graceOfJob(ch.before, m.caches[queues].store[queueKeyOf(u)])
+	switch now := m.clock.Now(); {
+	case c.allSaved(ch.before, evicted):
+		if grace > 0 && now.Before(evicted.Add(grace)) {
+			c.count("acknowledged", ch.after, e)
+		}
+	case now.Before(evicted.Add(grace)):
+		c.w.violate("I15", "%s suspended job %s at %s, which was evicted at %s and has a grace of %s", m.name, ch.key,
+			now.UTC(), evicted.UTC(), grace)
+	case grace > 0:
+		c.count("grace over", ch.after, e)
+	}
+}
+
+// owes begins the debt of a job that runs without quota.
+func (c *checker) owes(job *object) {
+	if _, e := c.evictionOf(job); e != nil && runs(job) && c.owed[job.uid()] == nil {
+		c.owed[job.uid()] = &debt{kind: job.kind, key: job.key}
+	}
+}
+
+func runs(job *object) bool { return !isSuspended(job) && !ended(job) && !beingDeleted(job) }
+
+// owing: until when a job may run. It is looked at again when that is over.
+func (c *checker) owing(uid types.UID) {
+	d := c.owed[uid]
+	if d == nil {
+		return
+	}
+	job := c.w.api.get(d.kind, d.key)
+	if job == nil || job.uid() != uid {
+		delete(c.owed, uid)
+		return
+	}
+	u, e := c.evictionOf(job)
+	if e == nil || !runs(job) {
+		delete(c.owed, uid)
+		c.repaid(job)
+		return
+	}
+	now, end := c.w.loop.now, e.LastTransitionTime.Add(graceOfJob(job, c.w.api.get(queues, queueKeyOf(u))))
+	switch {
+	case !c.allSaved(job, e.LastTransitionTime.Time):
+		d.saved = time.Time{}
+	case d.saved.IsZero():
+		d.saved = now
+	}
+	if !d.saved.IsZero() && d.saved.Before(end) {
+		end = d.saved
+	}
+	if markedAs(job) { // it was suspended since, and somebody has resumed it
+		end = e.LastTransitionTime.Time
+	}
+	if !d.end.Equal(end) {
+		d.end, d.known = end, now
+		c.w.loop.at(c.due(d), func() { c.overdue(uid, d) })
+	}
+}
+
+// repaid: a job has not to be suspended any more.
+func (c *checker) repaid(job *object) {
+	u := c.w.api.get(units, c.w.unitKeyOf(job))
+	switch {
+	case ended(job):
+		c.w.countFault("ended in its grace")
+	case u != nil && consumerOf(u) == job.uid() && phaseOf(u).Releases() && runs(job):
+		c.w.countFault("admitted in its grace")
+		c.withdrawn(job, u.uid(), unitOf(u).Status.Attempts, c.w.loop.now)
+	}
+}
+
+// due is when a job is suspended at the latest.
+func (c *checker) due(d *debt) time.Time {
+	at := d.end
+	if at.Before(d.known) {
+		at = d.known
+	}
+	return c.calm(at.Add(lookPause))
+}
+
+// calm is when nothing has hindered the controllers for as long as they usually take.
+func (c *checker) calm(at time.Time) time.Time {
+	if at.Before(c.w.disturbed) {
+		at = c.w.disturbed
+	}
+	behind := time.Duration(0)
+	for _, m := range c.w.managers {
+		behind = max(behind, -m.skew)
+	}
+	return at.Add(usualDelay + 4*c.w.plan.Lag + behind)
+}
+
+// overdue: no job runs beyond its grace (I15).
+func (c *checker) overdue(uid types.UID, d *debt) {
+	switch due := c.due(d); {
+	case c.owed[uid] != d:
+	case c.w.loop.now.Before(due):
+		c.w.loop.at(due, func() { c.overdue(uid, d) })
+	default:
+		c.w.violate("I15", "job %s runs without quota, and had to be suspended at %s", d.key, d.end.UTC())
+	}
+}
+
+// withdrawn: pods of a job that was admitted again lose their notice (I15).
+func (c *checker) withdrawn(job *object, uid types.UID, attempts int64, since time.Time) {
+	c.w.loop.at(c.calm(since), func() {
+		now, u := c.w.api.get(job.kind, job.key), c.w.api.get(units, c.w.unitKeyOf(job))
+		switch {
+		case now == nil || now.uid() != job.uid() || !runs(now), c.tainted[uid],
+			u == nil || u.uid() != uid || unitOf(u).Status.Attempts != attempts || !phaseOf(u).Releases():
+		case c.w.loop.now.Before(c.calm(since)):
+			c.withdrawn(job, uid, attempts, since)
+		default:
+			for _, pod := range c.w.runningPodsOf(job.uid()) {
+				if notice := noticeIn(pod); notice != "" {
+					c.w.violate("I15", "pod %s is told that it is suspended at %s, and its job was admitted again", pod.key, notice)
+				}
+			}
+		}
+	})
+}
