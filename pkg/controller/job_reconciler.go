@@ -144,6 +144,9 @@ func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, err
 	if errors.Is(err, errUnitOnItsWay) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
 	}
+	if errors.Is(err, errNoticePace) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		klog.FromContext(ctx).V(4).Info("Decided on a state that has changed since", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

@@ -18,6 +18,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,25 +72,51 @@ func runningPods(ctx context.Context, live client.Reader, job *jobs.Job) ([]jobp
 	}
 }
 
-// notify pods of a job. Those for which there is no time now, and those that have changed, are told at the next look.
-func (w *writer) notify(ctx context.Context, a jobplan.Notify) {
-	var failed error
+// errNoticePace: other jobs have used up the pace of notices.
+var errNoticePace = errors.New("notices of all jobs together have a pace")
+
+// notify pods of a job. Those for which there is no time now, and those that have changed, are told at the next look. A
+// notice that is withdrawn has no next look, so an error says that it has to be tried again.
+func (w *writer) notify(ctx context.Context, a jobplan.Notify) error {
+	var refused, again error
 	for _, pod := range a.Pods {
-		if w.shared.Notices != nil && !w.shared.Notices.TryAccept() || !w.known.mayNotify(a) {
+		if !w.known.mayNotify(a) {
 			break
 		}
-		patch, err := a.Notice.Patch(pod)
-		if err == nil {
-			object := &metav1.PartialObjectMetadata{}
-			object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-			object.Namespace, object.Name = w.job.Object.GetNamespace(), pod.Name
-			err = w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+		if w.shared.Notices != nil && !w.shared.Notices.TryAccept() {
+			again = errNoticePace
+			break
 		}
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			failed = err
+		switch err := w.notifyPod(ctx, a, pod); {
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			refused = err
+		case err != nil:
+			again = err
 		}
 	}
-	if failed != nil {
-		klog.FromContext(ctx).Error(failed, "Pods of a job were not told that it will be suspended")
+	if a.Notice == nil && again != nil {
+		return again
 	}
+	for _, err := range []error{refused, again} {
+		if err != nil && !apierrors.IsConflict(err) && !errors.Is(err, errNoticePace) {
+			klog.FromContext(ctx).Error(err, "Notices of pods of a job were not written")
+		}
+	}
+	return nil
+}
+
+// notifyPod counts the writes that met the pod: its owner may change it as often as this controller writes it.
+func (w *writer) notifyPod(ctx context.Context, a jobplan.Notify, pod jobplan.Pod) error {
+	patch, err := a.Notice.Patch(pod)
+	if err != nil {
+		return err
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	object.Namespace, object.Name = w.job.Object.GetNamespace(), pod.Name
+	err = w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	if err == nil || apierrors.IsConflict(err) {
+		w.known.noteNotice(a)
+	}
+	return client.IgnoreNotFound(err)
 }

@@ -180,16 +180,76 @@ func TestNoticesAreBounded(t *testing.T) {
 	}), "the next eviction")
 }
 
-// A job that is admitted again before it is suspended runs on, and its pods have no notice any more.
-func TestANoticeIsWithdrawn(t *testing.T) {
+// spared is a world in which the job was admitted again after its pods got the notice.
+func spared(t *testing.T) *world {
 	w := reclaimed(t)
 	w.pass()
 	w.admit()
 	u := w.unit()
 	setCondition(u, v1alpha1.ConditionEvicted, metav1.ConditionFalse, "Admitted", "", epoch)
 	w.updateStatus(u)
+	return w
+}
+
+// A job that is admitted again before it is suspended runs on, and its pods have no notice any more.
+func TestANoticeIsWithdrawn(t *testing.T) {
+	w := spared(t)
 	require.Subset(t, w.settle(), []string{"patch Pod/a", "patch Pod/b", "patch Job/j"})
 	require.False(t, *w.job().Spec.Suspend)
 	require.Equal(t, map[string]string{"example.com/own": "kept"}, w.pod("a").Annotations)
 	require.Contains(t, w.job().Annotations[v1alpha1.AnnotationResumed], "/2")
+}
+
+// The stamp of the attempt says that no pod has a notice. So a pod that could not be written is written before it. A
+// pod that nobody may write, and one that always changes, keeps its notice.
+func TestANoticeIsWithdrawnBeforeTheStamp(t *testing.T) {
+	times := func(n int, err error) func() error {
+		return func() error {
+			if n--; n < 0 {
+				return nil
+			}
+			return err
+		}
+	}
+	const always = 1000
+	pods := corev1.Resource("pods")
+	for name, c := range map[string]struct {
+		refuse func() error
+		kept   bool
+	}{
+		"lost":       {refuse: times(20, apierrors.NewTimeoutError("lost", 0))},
+		"changed":    {refuse: times(1, apierrors.NewConflict(pods, "a", nil))},
+		"changes on": {refuse: times(always, apierrors.NewConflict(pods, "a", nil)), kept: true},
+		"forbidden":  {refuse: times(always, apierrors.NewForbidden(pods, "a", nil)), kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := spared(t)
+			w.refuse = func(_ string, o client.Object) error {
+				if o.GetName() != "a" {
+					return nil
+				}
+				return c.refuse()
+			}
+			stamped := func() bool { return w.job().Annotations[v1alpha1.AnnotationResumed] == string(w.unit().UID)+"/2" }
+			for range 30 {
+				_, _ = w.r.Reconcile(quiet(), request("team", "j"))
+				if stamped() && !c.kept {
+					require.Empty(t, w.pod("a").Annotations[v1alpha1.AnnotationSuspendAt])
+				}
+				w.clock.SetTime(w.clock.Now().Add(time.Second))
+			}
+			require.True(t, stamped())
+			require.Equal(t, c.kept, w.pod("a").Annotations[v1alpha1.AnnotationSuspendAt] != "")
+			require.Empty(t, w.pod("b").Annotations[v1alpha1.AnnotationSuspendAt])
+		})
+	}
+}
+
+// A pace that is exhausted keeps notices for later, and with them the stamp.
+func TestAWithdrawalWaitsForThePace(t *testing.T) {
+	w := spared(t)
+	w.r.Shared.Notices = flowcontrol.NewFakeNeverRateLimiter()
+	require.Empty(t, w.pass())
+	w.r.Shared.Notices = nil
+	require.Equal(t, []string{"patch Pod/a", "patch Pod/b", "patch Job/j"}, w.settle()[:3])
 }

@@ -80,17 +80,25 @@ func (m *remembered) observe(s *jobplan.Situation) {
 	}
 }
 
-// mayNotify one more pod, and counts it.
+// mayNotify one more pod.
 func (m *remembered) mayNotify(a jobplan.Notify) bool {
-	of := time.Time{}
-	if a.Notice != nil {
-		of = a.Notice.Evicted
-	}
-	if !m.evicted.Equal(of) {
+	return !m.evicted.Equal(evictionOf(a)) || m.notified < a.Most
+}
+
+// noteNotice counts a write of a pod.
+func (m *remembered) noteNotice(a jobplan.Notify) {
+	if of := evictionOf(a); !m.evicted.Equal(of) {
 		m.evicted, m.notified = of, 0
 	}
 	m.notified++
-	return m.notified <= a.Most
+}
+
+// evictionOf a notice; zero for one that is withdrawn.
+func evictionOf(a jobplan.Notify) time.Time {
+	if a.Notice == nil {
+		return time.Time{}
+	}
+	return a.Notice.Evicted
 }
 
 // lately says whether that was less than d ago.

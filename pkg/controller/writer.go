@@ -95,8 +95,7 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 		w.once(a.Event)
 		return 0, nil
 	case jobplan.Notify:
-		w.notify(ctx, a)
-		return 0, nil
+		return 0, w.notify(ctx, a)
 	default:
 		return 0, fmt.Errorf("unknown action %T", action)
 	}

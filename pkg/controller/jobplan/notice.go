@@ -211,7 +211,7 @@ func withdrawNotice(s *Situation) (Decision, bool) {
 	d := Decision{}
 	told := slices.DeleteFunc(slices.Clone(s.Running), func(pod Pod) bool { return pod.SuspendAt.IsZero() })
 	if len(told) > 0 {
-		d.Do = append(d.Do, Notify{Pods: told, Most: len(told)})
+		d.Do = append(d.Do, Notify{Pods: told, Most: 2 * len(s.Running)})
 	}
 	after := s.Job.Edit()
 	after.Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
