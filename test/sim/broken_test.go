@@ -205,6 +205,7 @@ var plansFor = map[string]string{
 	"pods are told another time":                       drained,
 	"a grace that is over at once":                     drained,
 	"a job that is not suspended":                      drained,
+	"pods are not told":                                drained,
 	"a notice that stays":                              drained + "15s queue a\n",
 	"nobody collects": smallCluster +
 		"3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
@@ -420,6 +421,11 @@ var breaks = []aBreak{
 		for i := range u.Status.Conditions {
 			at := u.Status.Conditions[i].LastTransitionTime
 			u.Status.Conditions[i].LastTransitionTime = metav1.NewTime(at.Add(-time.Hour))
+		}
+	}}, nil},
+	{"pods are not told", "I15", "was not told", nil, &variants{Patch: func(_ *process, k kind, patch map[string]any) {
+		if k == pods {
+			clear(mapAt(patch, "metadata", "annotations"))
 		}
 	}}, nil},
 	{"a job that is not suspended", "I15", "had to be suspended", nil,

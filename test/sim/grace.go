@@ -47,22 +47,24 @@ func (g *generator) graces(seed uint64) {
 	dice := g.dice
 	g.dice = d
 	defer func() { g.dice = dice }()
-	if !slices.ContainsFunc(g.plan.Steps, func(s Step) bool { return s.Verb == "reclaim" }) {
-		g.borrowers(d)
-	}
+	g.borrowers(d)
 	for _, leaf := range leaves {
 		g.add(g.between(g.plan.Length/20, g.plan.Length/8), "grace", leaf, "most", pick(g.dice, []string{"5", "20", "60"}))
 	}
 	for range g.IntN(3) {
 		g.add(g.when(), "grace", pick(g.dice, leaves), "most", pick(g.dice, []string{"0", "3", "20"}))
 	}
-	if g.chance(30) {
+	for range g.IntN(4) {
 		at, leaf := g.when(), pick(g.dice, leaves)
 		g.add(at, "queue", leaf, "stop", "HoldAndDrain")
 		g.add(at+g.between(0, 8*time.Second), "queue", leaf)
 	}
+	for range g.IntN(3) { // a new leader, or a controller that knows nothing, often within a grace
+		name := pick(g.dice, []string{"leader", g.controller()})
+		g.add(g.when(), "crash", name, "for", g.spell(6*time.Second))
+	}
 	for i := range g.plan.Steps {
-		if s := &g.plan.Steps[i]; slices.Contains([]string{"job", "recreate", "job-set"}, s.Verb) && g.chance(70) {
+		if s := &g.plan.Steps[i]; slices.Contains([]string{"job", "recreate", "job-set"}, s.Verb) && g.chance(85) {
 			s.Args["grace"] = pick(g.dice, []string{"2", "6", "6", "15", "15", "600", "soon"})
 			s.Args["answer"] = pick(g.dice, slices.Sorted(maps.Keys(answers)))
 			if g.chance(40) {
@@ -149,7 +151,11 @@ func (a *audience) onChange(ch *change) {
 		return
 	}
 	if do := ownersDo[job.u.GetAnnotations()[annotationOwner]]; do != nil {
-		a.w.loop.after(a.dice.between(200*time.Millisecond, 8*time.Second), func() { do(a, job.kind, job.key, job.uid()) })
+		a.w.loop.after(a.dice.between(200*time.Millisecond, 8*time.Second), func() {
+			if o := a.w.api.get(job.kind, job.key); o != nil && o.uid() == job.uid() && !a.w.healed {
+				do(a, o)
+			}
+		})
 	}
 }
 
@@ -178,33 +184,40 @@ var answers = map[string]func(a *audience, pod *object){
 	"fail": func(a *audience, pod *object) { a.w.cluster.setPhase(pod.key, pod.uid(), corev1.PodFailed) },
 }
 
-// ownersDo is what owners do about the notice of a pod of their job, by name.
-var ownersDo = map[string]func(a *audience, k kind, job string, uid types.UID){
-	"acknowledges": func(a *audience, k kind, job string, _ types.UID) {
-		a.w.annotate(k, job, v1alpha1.AnnotationCheckpointed, a.w.stamp(0))
+// ownersDo is what owners do about the notice of a pod of their job, by name. The last ones want to keep the quota.
+var ownersDo = map[string]func(a *audience, job *object){
+	"acknowledges": func(a *audience, job *object) {
+		a.w.annotate(job.kind, job.key, v1alpha1.AnnotationCheckpointed, a.w.stamp(0))
 	},
-	"raises": func(a *audience, k kind, job string, _ types.UID) {
-		a.w.annotate(k, job, v1alpha1.AnnotationGrace, strconv.Itoa(1+a.dice.IntN(600)))
+	"raises": func(a *audience, job *object) {
+		a.w.annotate(job.kind, job.key, v1alpha1.AnnotationGrace, strconv.Itoa(1+a.dice.IntN(600)))
 	},
-	"removes": func(a *audience, k kind, job string, _ types.UID) {
-		a.w.annotate(k, job, v1alpha1.AnnotationGrace, "")
-	},
-	"unnotices": func(a *audience, _ kind, _ string, uid types.UID) {
-		for _, pod := range a.w.runningPodsOf(uid) {
+	"removes": func(a *audience, job *object) { a.w.annotate(job.kind, job.key, v1alpha1.AnnotationGrace, "") },
+	"holds":   func(a *audience, job *object) { a.w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "true") },
+	"unnotices": func(a *audience, job *object) {
+		for _, pod := range a.w.runningPodsOf(job.uid()) {
 			a.w.annotate(pods, pod.key, v1alpha1.AnnotationSuspendAt, "")
 		}
 	},
-	"resumes": func(a *audience, k kind, job string, _ types.UID) {
-		a.w.api.edit(byUser, k, job, false, func(u *unstructured.Unstructured) {
-			mapAt(u.Object, "spec")["suspend"] = false
-		})
+	"resumes": func(a *audience, job *object) { a.resume(job) },
+	"forges": func(a *audience, job *object) {
+		a.w.annotate(job.kind, job.key, v1alpha1.AnnotationSuspendedBy, "")
+		a.resume(job)
 	},
-	"forges": func(a *audience, k kind, job string, _ types.UID) {
-		a.w.annotate(k, job, v1alpha1.AnnotationSuspendedBy, "")
-		a.w.api.edit(byUser, k, job, false, func(u *unstructured.Unstructured) {
-			mapAt(u.Object, "spec")["suspend"] = false
-		})
+	"deletes": func(a *audience, job *object) {
+		_ = a.w.api.delete(byUser, units, a.w.unitKeyOf(job), "") // it may be gone
 	},
+	"unlabels": func(a *audience, job *object) {
+		if quota := quotaLabel(job); quota != "" && job.kind == jobKind {
+			unlabel(a.w, Step{On: job.u.GetName(), Args: map[string]string{"quota": quota}})
+		}
+	},
+}
+
+func (a *audience) resume(job *object) {
+	a.w.api.edit(byUser, job.kind, job.key, false, func(u *unstructured.Unstructured) {
+		mapAt(u.Object, "spec")["suspend"] = false
+	})
 }
 
 // runningPodsOf a job, those of its parts among them, that nobody has deleted.

@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,20 +51,25 @@ type debts struct {
 	evictions map[string]metav1.Time
 	// owed are the jobs that run without quota.
 	owed map[types.UID]*debt
+	// runs is since when a pod runs.
+	runs map[types.UID]time.Time
 	// counted are the jobs and evictions that are in the report.
 	counted map[string]bool
 }
 
-// debt of a job that has to be suspended at a time, which is known since another one. The job needs no more of its
-// grace since saved.
+// debt of a job that runs without quota since it began, and has to be suspended at its end, which is known since another
+// time. The job needs no more of its grace since saved. Its unit may be lost.
 type debt struct {
-	kind              kind
-	key               string
-	end, known, saved time.Time
+	kind                     kind
+	key                      string
+	began, end, known, saved time.Time
+	unit                     types.UID
+	lost                     bool
 }
 
 func newDebts() debts {
-	return debts{evictions: map[string]metav1.Time{}, owed: map[types.UID]*debt{}, counted: map[string]bool{}}
+	return debts{evictions: map[string]metav1.Time{}, owed: map[types.UID]*debt{},
+		runs: map[types.UID]time.Time{}, counted: map[string]bool{}}
 }
 
 // forOthers are the reasons of evictions before which a job may have a grace.
@@ -148,6 +154,9 @@ func (c *checker) onGrace(ch *change) {
 			c.owing(uid)
 		}
 	case pods:
+		if ch.after != nil && podOf(o).Status.Phase == corev1.PodRunning && c.runs[o.uid()].IsZero() {
+			c.runs[o.uid()] = c.w.loop.now
+		}
 		if job := c.w.topOf(o); job != nil && job != o {
 			c.told(job, ch)
 			c.owing(job.uid())
@@ -231,13 +240,31 @@ func (c *checker) suspended(ch *change) {
 			now.UTC(), evicted.UTC(), grace)
 	case grace > 0:
 		c.count("grace over", ch.after, e)
+		c.warned(ch.after)
+	}
+}
+
+// warned: all running pods of a job had a notice before its grace was over, if there was time for that (I15).
+func (c *checker) warned(job *object) {
+	d := c.owed[job.uid()]
+	if d == nil || job.u.GetAnnotations()[annotationOwner] == "unnotices" {
+		return
+	}
+	for _, pod := range c.w.runningPodsOf(job.uid()) {
+		since := d.began
+		if at := c.runs[pod.uid()]; since.Before(at) {
+			since = at
+		}
+		if noticeIn(pod) == "" && c.w.loop.now.After(c.calm(since.Add(lookPause))) {
+			c.w.violate("I15", "job %s is suspended at the end of its grace, and pod %s was not told", job.key, pod.key)
+		}
 	}
 }
 
 // owes begins the debt of a job that runs without quota.
 func (c *checker) owes(job *object) {
-	if _, e := c.evictionOf(job); e != nil && runs(job) && c.owed[job.uid()] == nil {
-		c.owed[job.uid()] = &debt{kind: job.kind, key: job.key}
+	if u, e := c.evictionOf(job); e != nil && runs(job) && c.owed[job.uid()] == nil {
+		c.owed[job.uid()] = &debt{kind: job.kind, key: job.key, unit: u.uid(), began: c.w.loop.now}
 	}
 }
 
@@ -255,6 +282,9 @@ func (c *checker) owing(uid types.UID) {
 		return
 	}
 	u, e := c.evictionOf(job)
+	if runs(job) && c.lose(d, uid) {
+		return
+	}
 	if e == nil || !runs(job) {
 		delete(c.owed, uid)
 		c.repaid(job)
@@ -277,6 +307,21 @@ func (c *checker) owing(uid types.UID) {
 		d.end, d.known = end, now
 		c.w.loop.at(c.due(d), func() { c.overdue(uid, d) })
 	}
+}
+
+// lose: a job whose unit was deleted in its grace is suspended soon. It has no other one that holds quota before, if its
+// controllers know of the eviction.
+func (c *checker) lose(d *debt, job types.UID) bool {
+	if u := c.w.api.get(units, c.w.unitKeyOf(c.w.api.get(d.kind, d.key))); u != nil && u.uid() == d.unit ||
+		c.w.disturbed.After(d.began) || c.w.loop.now.Before(c.calm(d.began)) {
+		return false
+	}
+	if !d.lost {
+		d.lost, d.end, d.known = true, c.w.loop.now, c.w.loop.now
+		c.w.countFault("unit lost in its grace")
+		c.w.loop.at(c.due(d), func() { c.overdue(job, d) })
+	}
+	return true
 }
 
 // repaid: a job has not to be suspended any more.
@@ -315,7 +360,7 @@ func (c *checker) calm(at time.Time) time.Time {
 // overdue: no job runs beyond its grace (I15).
 func (c *checker) overdue(uid types.UID, d *debt) {
 	switch due := c.due(d); {
-	case c.owed[uid] != d:
+	case c.owed[uid] != d, d.lost && c.w.disturbed.After(d.began):
 	case c.w.loop.now.Before(due):
 		c.w.loop.at(due, func() { c.overdue(uid, d) })
 	default:
