@@ -197,11 +197,11 @@ func giveNotice(s *Situation) (Decision, bool) {
 
 // withdrawNotice is for a job that was admitted again before it was suspended: its pods are those of the attempt
 // before, and may have a notice. The job gets the stamp of this attempt, so that this is done once. A job without a
-// stamp was adopted, or resumed by a release that knew no notice.
+// stamp was adopted, which was its first attempt.
 func withdrawNotice(s *Situation) (Decision, bool) {
 	_, stamped := stampOf(s)
 	switch {
-	case !stamped || wasResumed(s) || !suspendable(s):
+	case !stamped && s.Unit.Status.Attempts <= 1 || wasResumed(s) || !suspendable(s):
 		return Decision{}, false
 	case !s.FreshUnit: // the stamp may be of a later attempt than the cache has
 		return look(LookAtUnit), true

@@ -190,6 +190,11 @@ func TestANoticeIsWithdrawn(t *testing.T) {
 	require.NotContains(t, describe(s.decide()), "look", "this is done once")
 	require.Equal(t, "job suspend=false", describe(again().with(podsRun()).decide()))
 	require.NotContains(t, describe(again().resumedAs(2, 2).decide()), "withdraw", "its pods are new")
-	require.NotContains(t, describe(again().with(jobSays(v1alpha1.AnnotationResumed, "")).decide()), "withdraw",
-		"by the release before")
+	adopted := func(attempts int64) *scene {
+		return again().with(jobSays(v1alpha1.AnnotationResumed, "")).with(func(s *Situation) {
+			s.Unit.Status.Attempts = attempts
+		})
+	}
+	require.Contains(t, describe(adopted(2).decide()), "withdraw", "it was adopted, evicted, and admitted again")
+	require.NotContains(t, describe(adopted(1).decide()), "withdraw", "it was never evicted")
 }
