@@ -199,6 +199,9 @@ func (c *checker) conditions(o *object) {
 // admitted checks one admission by a scheduler.
 func (c *checker) admitted(before *object, ch *change) {
 	c.w.report.Admissions++
+	if len(c.owed) > 0 {
+		c.w.countFault("admission beside a grace")
+	}
 	u := unitOf(ch.after)
 	var attempts int64
 	if before != nil {

@@ -32,7 +32,7 @@ import (
 // Grace. Queues bound the grace of jobs, jobs ask for one, and the pods of evicted jobs get a notice. Programs in pods
 // and owners of jobs answer it, each in its own way.
 
-// annotationAnswer on a pod is what its program does about a notice, and annotationOwner what the owner of its job does.
+// annotationAnswer on a pod names the answer of its program to a notice, annotationOwner on a job that of its owner.
 const (
 	annotationAnswer = "sim/answer"
 	annotationOwner  = "sim/owner"
@@ -118,7 +118,7 @@ func graceArgs(s Step, job map[string]string, pod map[string]any) map[string]str
 	return job
 }
 
-// audience are those who answer notices.
+// audience plays the programs and owners that answer notices.
 type audience struct {
 	w    *world
 	dice dice
@@ -133,7 +133,7 @@ func noticeIn(o *object) string {
 	return o.u.GetAnnotations()[v1alpha1.AnnotationSuspendAt]
 }
 
-// onChange has those answer who are told something new.
+// onChange has a pod and its owner answer a notice that is new.
 func (a *audience) onChange(ch *change) {
 	if ch.kind != pods || ch.after == nil || noticeIn(ch.after) == "" || noticeIn(ch.before) == noticeIn(ch.after) {
 		return
@@ -184,7 +184,7 @@ var answers = map[string]func(a *audience, pod *object){
 	"fail": func(a *audience, pod *object) { a.w.cluster.setPhase(pod.key, pod.uid(), corev1.PodFailed) },
 }
 
-// ownersDo is what owners do about the notice of a pod of their job, by name. The last ones want to keep the quota.
+// ownersDo are answers of owners to the notice of a pod of their job, by name. The last ones try to keep the quota.
 var ownersDo = map[string]func(a *audience, job *object){
 	"acknowledges": func(a *audience, job *object) {
 		a.w.annotate(job.kind, job.key, v1alpha1.AnnotationCheckpointed, a.w.stamp(0))

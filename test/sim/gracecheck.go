@@ -33,38 +33,40 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// A job whose unit lost its quota to others is suspended at the end of its grace, and not before unless all its running
-// pods have acknowledged (I15). The end counts from the first word of the eviction, whoever leads since. Pods of a job
-// that is admitted again before are not left with a notice. Its quota counts as long as its pods are on nodes: that is
-// part of I1.
+// A job whose unit lost its quota to others is suspended at the end of its grace. It is suspended before if its owner or
+// all its running pods have acknowledged (I15). The grace counts from the eviction, whoever leads since. If the job is
+// admitted again before, its pods lose the notice. Quota of an evicted job counts while its pods are on nodes, which the
+// check of I1 compares.
 
 const (
-	// usualDelay is what a controller may take that nothing hinders, beside the lag of its watches.
+	// usualDelay bounds the time of a write that nothing hinders, beside the lag of watches.
 	usualDelay = 3 * time.Second
-	// lookPause is how long it may take until pods are looked at again.
+	// lookPause bounds the time between two looks at the pods of a job.
 	lookPause = 6 * time.Second
 )
 
 // debts are what the checks of graces remember.
 type debts struct {
-	// evictions is when a unit was evicted of an attempt.
+	// evictions are the times of evictions, by unit and attempt.
 	evictions map[string]metav1.Time
 	// owed are the jobs that run without quota.
 	owed map[types.UID]*debt
-	// runs is since when a pod runs.
+	// runs are the times since which pods run.
 	runs map[types.UID]time.Time
 	// counted are the jobs and evictions that are in the report.
 	counted map[string]bool
 }
 
-// debt of a job that runs without quota since it began, and has to be suspended at its end, which is known since another
-// time. The job needs no more of its grace since saved. Its unit may be lost.
+// debt of a job that runs without quota.
 type debt struct {
-	kind                     kind
-	key                      string
+	kind kind
+	key  string
+	// began is the time since which it runs without quota, end the time of its suspension, and known the time since which
+	// that is the end. Since saved the job needs no more of its grace.
 	began, end, known, saved time.Time
-	unit                     types.UID
-	lost                     bool
+	// unit lost its quota. It is lost if somebody has deleted it.
+	unit types.UID
+	lost bool
 }
 
 func newDebts() debts {
@@ -96,12 +98,12 @@ func (c *checker) evictionOf(job *object) (*object, *metav1.Condition) {
 	return o, c.lostToOthers(o)
 }
 
-// isSuspended, and markedAs suspended by a controller.
 func isSuspended(job *object) bool {
 	is, _ := nested(job, "spec")["suspend"].(bool)
 	return is
 }
 
+// markedAs suspended by a controller.
 func markedAs(job *object) bool { return job.u.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] != "" }
 
 // graceOfJob is what a job asks for, up to what its queue gives. A queue that is gone gives none.
@@ -309,8 +311,8 @@ func (c *checker) owing(uid types.UID) {
 	}
 }
 
-// lose: a job whose unit was deleted in its grace is suspended soon. It has no other one that holds quota before, if its
-// controllers know of the eviction.
+// lose: a job is suspended soon if its unit was deleted in its grace. Controllers remember the eviction until they start
+// again, so nothing is expected after a disturbance.
 func (c *checker) lose(d *debt, job types.UID) bool {
 	if u := c.w.api.get(units, c.w.unitKeyOf(c.w.api.get(d.kind, d.key))); u != nil && u.uid() == d.unit ||
 		c.w.disturbed.After(d.began) || c.w.loop.now.Before(c.calm(d.began)) {
@@ -324,7 +326,7 @@ func (c *checker) lose(d *debt, job types.UID) bool {
 	return true
 }
 
-// repaid: a job has not to be suspended any more.
+// repaid counts how a debt ended without a suspension.
 func (c *checker) repaid(job *object) {
 	u := c.w.api.get(units, c.w.unitKeyOf(job))
 	switch {
@@ -345,7 +347,7 @@ func (c *checker) due(d *debt) time.Time {
 	return c.calm(at.Add(lookPause))
 }
 
-// calm is when nothing has hindered the controllers for as long as they usually take.
+// calm is a time by which controllers have done what they could do since another one.
 func (c *checker) calm(at time.Time) time.Time {
 	if at.Before(c.w.disturbed) {
 		at = c.w.disturbed
