@@ -75,8 +75,8 @@ func (l *life) awaitCondition(kind, status string) {
 	})
 }
 
-// TestReclaimFromAnOperator: a PyTorchJob borrows, and the owner of the min takes it back. The pods of the borrower get a
-// notice and acknowledge, training-operator takes them away, and the owner runs. Then the borrower runs again.
+// TestReclaimFromAnOperator: a PyTorchJob borrows, and the owner of the min takes it back. The pods of the borrower get
+// a notice and acknowledge, training-operator deletes them, and the owner runs. Then the borrower runs again.
 func TestReclaimFromAnOperator(t *testing.T) {
 	c := queueCluster(t)
 	c.logsOfFailure(t)

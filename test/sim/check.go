@@ -73,7 +73,8 @@ type binding struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, deeds: newDeeds(), debts: newDebts(), tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
+		w: w, deeds: newDeeds(), debts: newDebts(), tainted: map[types.UID]bool{},
+		heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{},
 		turnedAt: map[string]time.Time{}, writes: map[string]int{},
 		wholes: map[types.UID]int64{}, recorded: map[string]bool{}, setBack: map[types.UID]time.Time{},

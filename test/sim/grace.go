@@ -67,7 +67,7 @@ func (g *generator) graces(seed uint64) {
 		if s := &g.plan.Steps[i]; slices.Contains([]string{"job", "recreate", "job-set"}, s.Verb) && g.chance(85) {
 			s.Args["grace"] = pick(g.dice, []string{"2", "6", "6", "15", "15", "600", "soon"})
 			s.Args["answer"] = pick(g.dice, slices.Sorted(maps.Keys(answers)))
-			if g.chance(40) {
+			if g.chance(60) {
 				s.Args["owner"] = pick(g.dice, slices.Sorted(maps.Keys(ownersDo)))
 			}
 		}

@@ -33,10 +33,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// A job whose unit lost its quota to others is suspended at the end of its grace. It is suspended before if its owner or
-// all its running pods have acknowledged (I15). The grace counts from the eviction, whoever leads since. If the job is
-// admitted again before, its pods lose the notice. Quota of an evicted job counts while its pods are on nodes, which the
-// check of I1 compares.
+// A job whose unit lost its quota to others is suspended at the end of its grace. It is suspended before if its owner
+// or all its running pods have acknowledged (I15). The grace counts from the eviction, whoever leads since. If the job
+// is admitted again before, its pods lose the notice. Quota of an evicted job counts while its pods are on nodes, which
+// the check of I1 compares.
 
 const (
 	// usualDelay bounds the time of a write that nothing hinders, beside the lag of watches.
@@ -311,11 +311,11 @@ func (c *checker) owing(uid types.UID) {
 	}
 }
 
-// lose: a job is suspended soon if its unit was deleted in its grace. Controllers remember the eviction until they start
-// again, so nothing is expected after a disturbance.
+// lose: a job is suspended soon if its unit was deleted in its grace. Controllers remember the eviction until they
+// start again, so nothing is expected after a disturbance.
 func (c *checker) lose(d *debt, job types.UID) bool {
 	if u := c.w.api.get(units, c.w.unitKeyOf(c.w.api.get(d.kind, d.key))); u != nil && u.uid() == d.unit ||
-		c.w.disturbed.After(d.began) || c.w.loop.now.Before(c.calm(d.began)) {
+		c.w.disturbed.After(d.began) || c.w.loop.now.Before(d.began.Add(time.Second+4*c.w.plan.Lag)) {
 		return false
 	}
 	if !d.lost {

@@ -134,7 +134,8 @@ func createJobSet(w *world, s Step) {
 			}},
 		}}}
 	}
-	w.createObject(byUser, jobSets, team, s.On, labels, graceArgs(s, nil, annotations), map[string]any{"spec": map[string]any{
+	of := graceArgs(s, nil, annotations)
+	w.createObject(byUser, jobSets, team, s.On, labels, of, map[string]any{"spec": map[string]any{
 		"suspend": s.Args["suspend"] != "false",
 		"replicatedJobs": []any{
 			group("leader", 1, 1), group("workers", s.number("replicas", 1), s.number("pods", 1)),
