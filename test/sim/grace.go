@@ -41,7 +41,7 @@ const (
 // graces of a plan, drawn apart so that other plans stay what they are.
 func (g *generator) graces(seed uint64) {
 	d := newDice(seed, "grace")
-	if !d.chance(50) {
+	if !d.chance(35) {
 		return
 	}
 	dice := g.dice

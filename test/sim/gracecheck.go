@@ -112,8 +112,8 @@ func graceOfJob(job, queue *object) time.Duration {
 	if err != nil || queue == nil {
 		return 0
 	}
-	return min(time.Duration(n), time.Duration(intOr(nested(queue, "spec", "preemption")["maxGraceSeconds"], 0))) *
-		time.Second
+	most := intOr(nested(queue, "spec", "preemption")["maxGraceSeconds"], 0)
+	return time.Duration(min(int64(n), most)) * time.Second
 }
 
 func queueKeyOf(u *object) string {
