@@ -30,8 +30,11 @@ import (
 // nodesCheck is the check of placement.
 const nodesCheck = "nodes"
 
-// foreseenFor is for how long a scheduler believes an answer.
-const foreseenFor = 30 * time.Second
+// foreseenFor is for how long a scheduler believes a yes, noNodesMost for how long it lets a unit wait after a no.
+const (
+	foreseenFor = 30 * time.Second
+	noNodesMost = 160 * time.Second
+)
 
 // nodeChecks are drawn apart so that other plans stay what they are.
 func (g *generator) nodeChecks(seed uint64) {
@@ -61,6 +64,8 @@ func (p *placer) Foresee(q witness.Question) {
 	p.r.later(wait, func() {
 		if yes {
 			p.r.nodesFor[q.UID] = w.loop.now
+		} else {
+			p.r.noNodesFor[q.UID] = w.loop.now
 		}
 		q.Answer(yes, "no node has room")
 		p.r.poke()
@@ -78,4 +83,10 @@ func (c *checker) onForesight(before *object, ch *change) {
 	if c.w.countFault("foreseen and taken"); !said || at.Add(foreseenFor).Before(d.at) {
 		c.w.violate("I3", "unit %s takes what others hold, and nobody has said that it finds nodes then", ch.key)
 	}
+}
+
+// waitsForNodes says of a unit that waits that it may not be in line, after a no to the leader.
+func (d *decision) waitsForNodes(o *object) bool {
+	at, said := d.leader.noNodesFor[o.uid()]
+	return said && d.at.Before(at.Add(noNodesMost))
 }

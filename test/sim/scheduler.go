@@ -83,8 +83,8 @@ type replica struct {
 	sending *decision
 	flights map[string]bool
 	moved   bool // something was said about a unit since the places of units were checked last
-	// nodesFor is when it was told that a unit finds nodes.
-	nodesFor map[types.UID]time.Time
+	// nodesFor is when it was told that a unit finds nodes, noNodesFor that it does not.
+	nodesFor, noNodesFor map[types.UID]time.Time
 }
 
 func (w *world) startScheduler(name string) *replica {
@@ -92,6 +92,7 @@ func (w *world) startScheduler(name string) *replica {
 		process: w.newProcess(roleScheduler, name), seen: map[kind][]*stream{},
 		jobsByUID: map[types.UID]jobqueue.Job{}, queue: map[types.UID]*corev1.Pod{}, gated: map[types.UID]bool{},
 		reserved: map[types.UID]bool{}, flights: map[string]bool{}, nodesFor: map[types.UID]time.Time{},
+		noNodesFor: map[types.UID]time.Time{},
 	}
 	w.schedulers[name] = r
 	w.logf("start %s", name)
