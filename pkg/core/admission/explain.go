@@ -44,12 +44,10 @@ type Explanation struct {
 // explain says why a unit does not fit, and in words, with the numbers.
 func (w *why) explain(u *record) (unit.Finding, string) {
 	list := w.shortages(u)
-	reason := decide.ReasonOf(list)
-	binding := decide.Bind(list, reason)
+	found, binding := decide.Find(list)
 	if binding == nil {
-		return unit.Finding{Reason: reason}, "not examined yet"
+		return found, "not examined yet"
 	}
-	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
 	if hindered := u.group.Notes.obstacle.Finding(); hindered.Reason != "" {
 		found = hindered
 	}

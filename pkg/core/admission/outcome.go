@@ -50,9 +50,11 @@ type settling struct {
 func (w *settling) end(u *record) {
 	switch u.stage {
 	case stageAdmitting:
-		w.endAdmission(u)
+		written := w.remembered != nil && w.remembered.Phase.Holds()
+		w.endWait(u, written, "the admission of this unit", func() { u.becomeAdmitted(w.now) })
 	case stageTaking:
-		w.endTaking(u)
+		written := w.remembered != nil && w.remembered.TakesFrom == u.taking
+		w.endWait(u, written, "what this unit takes from others", u.becomeTaker)
 	case stageResizing:
 		w.endResize(u)
 	case stageReleasing:
@@ -66,29 +68,15 @@ func (w *settling) end(u *record) {
 	}
 }
 
-func (w *settling) endAdmission(u *record) {
-	if w.remembered != nil && w.remembered.Phase.Holds() {
-		// The object itself says so, whatever the write seemed to come to.
-		w.outcome = OutcomeConfirmed
-	}
-	if w.outcome != OutcomeConfirmed {
+// endWait is for a unit that waited until the write. written: the object itself says what the write does, whatever that
+// seemed to come to.
+func (w *settling) endWait(u *record, written bool, what string, become func()) {
+	if !written && w.outcome != OutcomeConfirmed {
 		u.becomeWaiting()
-		w.refuse(u, "the admission of this unit")
+		w.refuse(u, what)
 		return
 	}
-	u.becomeAdmitted(w.now)
-}
-
-func (w *settling) endTaking(u *record) {
-	if w.remembered != nil && w.remembered.TakesFrom == u.taking {
-		w.outcome = OutcomeConfirmed
-	}
-	if w.outcome != OutcomeConfirmed {
-		u.becomeWaiting()
-		w.refuse(u, "what this unit takes from others")
-		return
-	}
-	u.becomeTaker()
+	become()
 }
 
 func (w *settling) endEviction(u *record) {

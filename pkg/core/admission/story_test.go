@@ -153,7 +153,7 @@ func (st *story) line(line string) {
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
 		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
-		"partial-admission": st.partialAdmission, "foresee": st.foresee,
+		"partial-admission": st.partialAdmission, "foresee": st.foresee, "dry-runs": st.dryRuns,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -795,6 +795,18 @@ func (st *story) why(a arguments) {
 		default:
 			st.printf("%s: %s: %s", word, reason, message)
 		}
+	}
+}
+
+// dryRuns prints what units would take without dryRun in their queues.
+func (st *story) dryRuns(a arguments) {
+	for _, word := range a.words {
+		row := st.s.Rows([]string{unitNamed(word)})[unitNamed(word)]
+		st.printf("%s would take %d: [%s]", word, row.DryRun.Units, strings.Join(row.DryRun.Holds, ", "))
+	}
+	counts := Victims(st.s)
+	for _, queue := range keysOf(counts) {
+		st.printf("queue %s: %d units would lose what they hold", queue, counts[queue])
 	}
 }
 

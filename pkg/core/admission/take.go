@@ -95,19 +95,24 @@ func (t *taking) again(at time.Time) {
 
 // search has a head take the units that are found, in addition to those from whom it takes already.
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) bool {
-	set, obstacle := reclaim.New(t.tree, takerOf(u), leaving, t.promised(u)).Find(among)
+	by := takerOf(u)
+	set, obstacle := reclaim.New(t.tree, by, leaving, t.promised(u)).Find(among)
 	u.group.Notes.searched = now
 	from := t.takenBy(u, leaving)
-	if len(set) == 0 {
-		t.hinder(now, u.group, obstacle)
+	var found []*record
+	for _, h := range set {
+		found = append(found, h.Of...)
+	}
+	if by.Policy.DryRun {
+		obstacle.DryRun, found, plan.Tried = reclaim.NewDryRun(each(found, holdOf)), nil, true
+	}
+	t.hinder(now, u.group, obstacle)
+	if len(found) == 0 {
 		t.again(obstacle.Until)
 		return len(from) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
 	}
-	for _, h := range set {
-		from = append(from, h.Of...)
-	}
-	t.hinder(now, u.group, obstacle)
-	takes := reclaim.Join(each(from, func(o *record) string { return o.spec.Hold() }))
+	from = append(from, found...)
+	takes := reclaim.Join(each(from, holdOf))
 	return len(from) <= reclaim.MostHolds && t.foreseen(now, u, takes, from, plan) && t.launch(now, u, takes, plan)
 }
 
@@ -122,6 +127,8 @@ func (t *taking) takenBy(u *record, leaving []holder) (from []*record) {
 	}
 	return from
 }
+
+func holdOf(u *record) string { return u.spec.Hold() }
 
 func each(of []*record, name func(*record) string) (names []string) {
 	for _, u := range of {

@@ -22,6 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -44,6 +45,8 @@ type Row struct {
 	Holding bool
 	// Finding is what the last pass found of the unit's group. Its reason is never empty.
 	unit.Finding
+	// DryRun is what the unit would take. Of those that are decided alike, the first has it.
+	DryRun reclaim.DryRun
 }
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.

@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
@@ -251,6 +252,37 @@ func (u *record) forgetClaim() {
 	if !u.claimsSince.IsZero() {
 		u.own().claimsSince, u.own().claimEnded = time.Time{}, false
 	}
+}
+
+// countsAs is how a unit counts that is in no group.
+func countsAs(u *record) accounts.Count {
+	switch u.stage {
+	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
+		return accounts.Admitted
+	case stageAdmitting:
+		return accounts.Pending
+	case stageWaiting, stageTaking:
+		return accounts.Parked
+	default:
+		return accounts.Nothing
+	}
+}
+
+// contributionOf a unit with such pods to the accounts. If it waits in a group it counts as the group does.
+func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution) {
+	if u.stage == stageDone {
+		return c
+	}
+	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, countsAs(u)
+	switch {
+	case u.holding:
+		c.AskHeld(&u.spec, u.held, &charges)
+	case u.stage.waits() && u.group != nil:
+		c.AskWaiting(&u.spec, &u.group.Notes.pool, &charges)
+	case u.stage.waits():
+		c.Less = charges.Idle
+	}
+	return c
 }
 
 // reader is the unit as the owner of it reads about it.

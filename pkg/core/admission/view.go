@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -175,10 +176,7 @@ func (s *State) Page(queue string, skip, n int) (page []Row, waiting int) {
 	page = make([]Row, 0, n)
 	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
 	q.line.WalkAt(skip, func(u *record) bool {
-		page = append(page, Row{
-			Key: u.spec.Key, Quota: u.spec.Quota, Position: skip + len(page) + 1, Priority: u.spec.Priority,
-			Created: u.spec.Created, Request: wishesOf(u), Holding: u.holding, Finding: found.at(u.group),
-		})
+		page = append(page, found.row(u, skip+len(page)+1))
 		return len(page) < n
 	})
 	return page, waiting
@@ -195,19 +193,44 @@ func (s *State) Rows(keys []string) map[string]Row {
 		if !ok {
 			continue
 		}
-		p := Row{
-			Key: key, Quota: u.spec.Quota, Priority: u.spec.Priority, Created: u.spec.Created, Request: wishesOf(u),
-			Holding: u.holding,
+		position := 0
+		if u.group != nil {
+			position = u.group.Line().Position(u)
 		}
-		switch {
-		case u.group != nil:
-			p.Position, p.Finding = u.group.Line().Position(u), found.at(u.group)
-		case u.stage.waits():
-			p.Finding = unit.Finding{Reason: u.parked}
-		}
-		rows[key] = p
+		rows[key] = found.row(u, position)
 	}
 	return rows
+}
+
+func (f *findings) row(u *record, position int) Row {
+	r := Row{
+		Key: u.spec.Key, Quota: u.spec.Quota, Position: position, Priority: u.spec.Priority, Created: u.spec.Created,
+		Request: wishesOf(u), Holding: u.holding,
+	}
+	switch {
+	case u.group != nil:
+		r.Finding = f.at(u.group)
+		if u == u.group.Head() { // the search was for that
+			r.DryRun = u.group.Notes.obstacle.DryRun
+		}
+	case u.stage.waits():
+		r.Finding = unit.Finding{Reason: u.parked}
+	}
+	return r
+}
+
+// Victims counts, for each queue with dryRun, the units that would lose what they hold without it, each once. It looks
+// at about 10,000 of them.
+func Victims(s *State) map[string]int {
+	counts := map[string]int{}
+	for name, q := range s.lines.byName {
+		if q.spec.Preemption.DryRun {
+			var victims reclaim.Victims
+			q.line.Heads(func(g *group) bool { return victims.Add(g.Notes.obstacle.DryRun) })
+			counts[name] = victims.Len()
+		}
+	}
+	return counts
 }
 
 // PodsUse is what the pods of a unit on nodes ask for, those that are leaving aside. It costs O(1), however many pods

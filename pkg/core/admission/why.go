@@ -126,12 +126,8 @@ func (f *findings) find(g *group) unit.Finding {
 		found, _ := f.why.together(g.Head(), gg)
 		return found
 	}
-	list := f.why.shortages(g.Head())
-	reason := decide.ReasonOf(list)
-	if binding := decide.Bind(list, reason); binding != nil {
-		return unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
-	}
-	return unit.Finding{Reason: reason}
+	found, _ := decide.Find(f.why.shortages(g.Head()))
+	return found
 }
 
 // together is why a unit waits that is decided with others of its gang group.

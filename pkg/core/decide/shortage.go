@@ -200,6 +200,15 @@ func ReasonOf(list []Shortage) unit.Reason {
 	return reason
 }
 
+// Find is what a list of shortages comes to. It marks and returns the shortage that this is about; nil if it is about none.
+func Find(list []Shortage) (found unit.Finding, binding *Shortage) {
+	found.Reason = ReasonOf(list)
+	if binding = Bind(list, found.Reason); binding != nil {
+		found.Level, found.Resource = binding.Level, binding.Resource
+	}
+	return found, binding
+}
+
 // Bind marks and returns the shortage that a reason is about; nil if it is about none.
 func Bind(list []Shortage, reason unit.Reason) *Shortage {
 	for i := range list {

@@ -81,8 +81,8 @@ type Obstacle struct {
 	Pods      int64
 	// Until is when the first protection ends; zero if time ends none.
 	Until time.Time
-	// DryRun is how many units would lose what they hold, if the queue of the request took anything.
-	DryRun int
+	// DryRun is what the request would take, in a queue that takes nothing.
+	DryRun DryRun
 }
 
 // Some says that there is any.

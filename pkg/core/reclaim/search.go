@@ -131,8 +131,7 @@ func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
 
 // Find returns the units to take, in the order in which they were found; nil if no set of them is enough, for which the
 // obstacle is, or none is needed. It takes from others what they have borrowed, or else from its own queue, and not
-// from both. In a queue that takes nothing but in a dry run the obstacle says how many units it would have been. Holders
-// come as Sort has sorted them. It leaves the search as it was.
+// from both. Holders come as Sort has sorted them. It leaves the search as it was.
 func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 	if s.Fits() {
 		return nil, o
@@ -141,6 +140,7 @@ func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 		s.by(r)
 		found, obstacle := s.find(among)
 		if set = found; len(set) > 0 {
+			o = Obstacle{}
 			break
 		}
 		if !o.Some() {
@@ -148,17 +148,7 @@ func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 		}
 	}
 	s.by(s.reclaims())
-	switch {
-	case len(set) == 0:
-		return nil, o
-	case s.Policy.DryRun:
-		for _, h := range set {
-			o.DryRun += len(h.Of)
-		}
-		return nil, Obstacle{DryRun: o.DryRun}
-	default:
-		return set, Obstacle{}
-	}
+	return set, o
 }
 
 func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {

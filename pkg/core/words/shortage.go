@@ -157,8 +157,8 @@ var protected = [...]string{
 
 // obstacle continues the sentence about a unit that may take what others hold and cannot.
 func obstacle(o *reclaim.Obstacle) string {
-	if o.DryRun > 0 {
-		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun)
+	if o.DryRun.Units > 0 {
+		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun.Units)
 	}
 	var parts []string
 	for p, amount := range o.Protected {
