@@ -147,6 +147,7 @@ func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 	}
 	e.countUnreadable(q.panicked)
 	e.queues[name] = q
+	e.gauges.mark(now, "")
 	e.statuses.mark(now, name)
 	e.pushQueue(now, q)
 }

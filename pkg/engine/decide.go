@@ -40,11 +40,12 @@ func (e *Engine) decide(now time.Time) {
 	e.startup.noteDecision(now)
 	e.pace.Decided(begun, e.opts.Clock.Now(), plan.WakeAt)
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
-	for range plan.ClaimsEnded {
-		e.opts.Metrics.Inc(metrics.ClaimsEndedTotal)
-	}
+	e.opts.Metrics.Add(plan.ClaimsEnded, metrics.ClaimsEndedTotal)
 	for range plan.Panics {
 		e.opts.Metrics.Inc(metrics.PanicsTotal, "extension")
+	}
+	if plan.Tried {
+		e.gauges.mark(now, "")
 	}
 	e.carryOut(now, &plan)
 }

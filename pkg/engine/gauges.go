@@ -49,6 +49,8 @@ type gauges struct {
 	// outstanding that was exported, by level; told is what Options.Outstanding was given.
 	outstanding map[string]resources.List
 	told        map[string]told
+	// victims of dry runs that were exported, by queue.
+	victims map[string]int
 }
 
 // told is what is outstanding of a level, and what it is measured against.
@@ -110,6 +112,7 @@ func (g *gauges) measure(now time.Time) {
 	}
 	g.at, g.last = time.Time{}, now
 	g.measureCounts()
+	g.measureVictims()
 	for _, level := range g.quotas.withAncestors(g.levels) {
 		g.measureOutstanding(level)
 	}
@@ -208,6 +211,13 @@ func (g *gauges) forgetCounts(pair [2]string) {
 	for _, name := range []metrics.Name{metrics.PendingUnits, metrics.AdmittedUnits, metrics.ParkedUnits} {
 		g.opts.Metrics.Forget(name, pair[0], pair[1])
 	}
+}
+
+func (g *gauges) measureVictims() {
+	var victims map[string]int
+	g.core.call("", func(s *admission.State) { victims = admission.Victims(s) })
+	g.opts.Metrics.Replace(metrics.DryRunVictims, g.victims, victims)
+	g.victims = victims
 }
 
 func (g *gauges) measureOutstanding(level string) {

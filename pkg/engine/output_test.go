@@ -319,6 +319,41 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"), "what is in flight counts as held")
 }
 
+// The victims of a dry run are a metric as long as the queue has dryRun.
+func TestVictimsOfDryRunsAreAMetric(t *testing.T) {
+	r := newRig(t, quotasOf(2, testQuota))
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	queue := func(dryRun bool) {
+		r.queueWith(testQuota, map[string]any{
+			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": dryRun},
+		})
+	}
+	queue(true)
+	r.lead()
+	r.job("low", "job-low").job("high", "job-high")
+	r.unit("low", 2, withConsumer("job-low"), withStatus(map[string]any{
+		"phase": "Dequeued", "attempts": int64(1), "admissions": []any{
+			map[string]any{"name": "main", "replicas": int64(2), "resources": map[string]any{"cpu": "2"}},
+		},
+	}))
+	r.advance(2 * time.Second)
+	require.Equal(t, map[string]float64{testQuota: 0}, gathered(t, registry, "dry_run_victims"))
+	high := r.unit("high", 2, withConsumer("job-high"), func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(7), "spec", "priority")
+	})
+	r.advance(2 * time.Second)
+	require.Empty(t, r.of(writeTake))
+	require.Equal(t, map[string]float64{testQuota: 1}, gathered(t, registry, "dry_run_victims"))
+	info, _ := View{r.engine.Engine}.Unit(high)
+	require.Equal(t, []string{"unit-low/1"}, info.DryRun.Holds)
+
+	queue(false)
+	r.advance(2 * time.Second)
+	require.Len(t, r.of(writeTake), 1)
+	require.Empty(t, gathered(t, registry, "dry_run_victims"))
+}
+
 func TestOutstandingIsToldAtOnce(t *testing.T) {
 	r := ready(t, 10)
 	told := map[string]string{}

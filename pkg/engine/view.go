@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
@@ -67,6 +68,8 @@ type UnitRow struct {
 	// Position and Finding are those of its place in line.
 	Position int
 	Finding  unit.Finding
+	// DryRun is what the unit would take. Of those that are decided alike, the first has it.
+	DryRun reclaim.DryRun
 }
 
 // Now is the time of the answer.
@@ -88,7 +91,7 @@ func (v View) LastAudit() *Audit { return v.e.LastAudit() }
 // Queues are up to n queues that exist, by name, behind this one, and how many follow.
 func (v View) Queues(behind string, n int) (list []QueueInfo, rest int) {
 	page, rest := v.e.queueNames.page(behind, n)
-	return v.describeQueues(page), rest
+	return describe(page, v.Queue), rest
 }
 
 // QueuesOf are up to n queues that units of a namespace are in, by name, behind this one, and how many follow.
@@ -98,7 +101,7 @@ func (v View) QueuesOf(namespace, behind string, n int) (list []QueueInfo, rest 
 		return nil, 0
 	}
 	page, rest := of.queues.page(behind, n)
-	return v.describeQueues(page), rest
+	return describe(page, v.Queue), rest
 }
 
 // InQueue says whether a namespace has units in a queue that are not over.
@@ -107,10 +110,10 @@ func (v View) InQueue(namespace, queue string) bool {
 	return of != nil && of.queues.has(queue)
 }
 
-func (v View) describeQueues(names []string) []QueueInfo {
-	list := make([]QueueInfo, 0, len(names))
+func describe[T any](names []string, one func(name string) (T, bool)) []T {
+	list := make([]T, 0, len(names))
 	for _, name := range names {
-		info, _ := v.Queue(name)
+		info, _ := one(name)
 		list = append(list, info)
 	}
 	return list

@@ -24,7 +24,7 @@ import (
 // Quotas are up to n levels of the quota tree, by name, behind this one, and how many follow.
 func (v View) Quotas(behind string, n int) (list []QuotaInfo, rest int) {
 	page, rest := v.e.quotas.levelNames.page(behind, n)
-	return v.describeQuotas(page), rest
+	return describe(page, v.Quota), rest
 }
 
 // QuotasOf are up to n quotas that units of a namespace use, by name, behind this one, and how many follow.
@@ -34,22 +34,13 @@ func (v View) QuotasOf(namespace, behind string, n int) (list []QuotaInfo, rest 
 		return nil, 0
 	}
 	page, rest := of.quotas.page(behind, n)
-	return v.describeQuotas(page), rest
+	return describe(page, v.Quota), rest
 }
 
 // UsesQuota says whether a namespace has units of a quota that are not over.
 func (v View) UsesQuota(namespace, quota string) bool {
 	of := v.e.units.listing.namespaces[namespace]
 	return of != nil && of.quotas.has(quota)
-}
-
-func (v View) describeQuotas(names []string) []QuotaInfo {
-	list := make([]QuotaInfo, 0, len(names))
-	for _, name := range names {
-		info, _ := v.Quota(name)
-		list = append(list, info)
-	}
-	return list
 }
 
 // Quota says also whether the quota exists or has units.
@@ -117,13 +108,10 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 	places := v.e.core.read().Rows(keys)
 	rows := make([]UnitRow, 0, len(found))
 	for _, rec := range found {
-		rows = append(rows, rowOf(rec, places[rec.object.path]))
+		place := places[rec.object.path]
+		rows = append(rows, UnitRow{rec.state(), place.Position, place.Finding, place.DryRun})
 	}
 	return rows
-}
-
-func rowOf(rec *unitRecord, place admission.Row) UnitRow {
-	return UnitRow{State: rec.state(), Position: place.Position, Finding: place.Finding}
 }
 
 // Unit describes the unit with this key (namespace/name).
@@ -133,9 +121,8 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 		return UnitInfo{}, false
 	}
 	state := v.e.core.read()
-	info := UnitInfo{UnitRow: rowOf(rec, admission.Row{}), Writing: rec.flight != nil}
+	info := UnitInfo{UnitRow: v.rows([]*unitRecord{rec})[0], Writing: rec.flight != nil}
 	info.Explanation, _ = state.Explain(key)
-	info.UnitRow.Position = info.Explanation.Position
 	if info.Held.Len() > 0 {
 		info.Outstanding = info.Held.Sub(state.PodsUse(key).Mask(info.Held)).Floor0()
 	}

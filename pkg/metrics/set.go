@@ -128,6 +128,18 @@ func (s *Set) Forget(name Name, labels ...string) {
 	}
 }
 
+// Replace sets a gauge of one label to the numbers of now, and removes the labels that only the former numbers have.
+func (s *Set) Replace(name Name, former, now map[string]int) {
+	for label := range former {
+		if _, still := now[label]; !still {
+			s.Forget(name, label)
+		}
+	}
+	for label, n := range now {
+		s.Set(name, float64(n), label)
+	}
+}
+
 // Observe adds a value to a histogram.
 func (s *Set) Observe(name Name, value float64, labels ...string) {
 	if s != nil {

@@ -35,6 +35,7 @@ const (
 	PendingUnits             Name = Prefix + "pending_units"
 	AdmittedUnits            Name = Prefix + "admitted_units"
 	ParkedUnits              Name = Prefix + "parked_units"
+	DryRunVictims            Name = Prefix + "dry_run_victims"
 	AdmissionsTotal          Name = Prefix + "admissions_total"
 	LoansTotal               Name = Prefix + "loans_total"
 	PartialAdmissionsTotal   Name = Prefix + "partial_admissions_total"
@@ -160,6 +161,8 @@ var schedulerMetrics = []definition{
 	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Number of units that hold quota.", nil},
 	{ParkedUnits, gauge, []string{"queue", "quota"}, "Number of units that cannot be admitted until their object or the " +
 		"configuration changes. Their condition gives the reason.", nil},
+	{DryRunVictims, gauge, []string{"queue"}, "Number of units that would lose what they hold at this moment if the queue " +
+		"had no dryRun. Each unit counts once. Queues with dryRun have this.", nil},
 	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Number of admissions whose status write is confirmed.", nil},
 	{LoansTotal, counter, []string{"queue", "quota"}, "Number of admissions beyond the runtime of a quota. " +
 		"They use capacity that no pending job could use within its share.", nil},
