@@ -25,6 +25,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
@@ -76,6 +78,45 @@ func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 	} {
 		require.Equal(t, http.StatusNotFound, call(t, h, http.MethodGet, base+path, "u", nil).Code, path)
 	}
+}
+
+// A dry run names no unit, as the status of a taker does not.
+func TestADryRunNamesNoUnit(t *testing.T) {
+	e := drive(t)
+	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "dry"}, "spec": map[string]any{
+			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": true},
+		},
+	}}, false)
+	feed := func(namespace, name, phase string, priority int64) {
+		e.FeedJob("Job.v1.batch", namespace, name, types.UID("job-of-"+namespace), nil, false)
+		u := madeUnit(namespace, name, phase, "dry")
+		u.SetUID(types.UID("unit-of-" + namespace))
+		spec := u.Object["spec"].(map[string]any)
+		spec["priority"], spec["podSet"] = priority, []any{map[string]any{"name": "main", "count": int64(4)}}
+		spec["consumerRef"] = map[string]any{
+			"apiVersion": "batch/v1", "kind": "Job", "namespace": namespace, "name": name, "uid": "job-of-" + namespace,
+		}
+		if phase == "Running" {
+			u.Object["status"].(map[string]any)["admissions"] = []any{
+				map[string]any{"name": "main", "replicas": int64(4), "resources": map[string]any{"cpu": "4"}},
+			}
+		}
+		e.FeedUnit(u, false)
+	}
+	feed("b", "secret", "Running", 0)
+	feed("a", "taker", "Enqueued", 7)
+	require.NoError(t, e.Lead(t.Context()))
+	e.Step()
+	h := served(t, NewReader(stepped{e}, clocktesting.NewFakeClock(start)), anybody)
+	for _, path := range []string{"/namespaces/a/units", "/namespaces/a/units/taker", "/namespaces/a/units/taker/full"} {
+		body := call(t, h, http.MethodGet, base+path, "u", nil).Body.String()
+		require.Contains(t, body, `"dryRun":{"units":1,"holds":["unit-of-b/1"]}`, path)
+		require.NotContains(t, body, "secret", path)
+	}
+	body := call(t, h, http.MethodGet, base+"/namespaces/b/localquotas/quota/units", "u", nil).Body.String()
+	require.Contains(t, body, "secret")
+	require.NotContains(t, body, "dryRun")
 }
 
 func TestAStandbyAnswersFromItsCopy(t *testing.T) {

@@ -151,6 +151,10 @@ func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha
 
 func unitOf(row *engine.UnitRow) v1alpha1.Unit {
 	namespace, name, _ := strings.Cut(row.Key, "/")
+	var dryRun *v1alpha1.DryRun
+	if d := row.DryRun; d.Units > 0 {
+		dryRun = &v1alpha1.DryRun{Units: count(d.Units), Holds: d.Holds}
+	}
 	return v1alpha1.Unit{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, UID: types.UID(row.UID), CreationTimestamp: metav1.NewTime(row.Created),
@@ -159,7 +163,7 @@ func unitOf(row *engine.UnitRow) v1alpha1.Unit {
 			Phase: string(row.Phase), Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
 			Position: count(row.Position), Reason: string(row.Finding.Reason),
 			Message:   inWords(row.Finding, row.Requested),
-			Requested: amounts(row.Requested), Held: amounts(row.Held),
+			Requested: amounts(row.Requested), Held: amounts(row.Held), DryRun: dryRun,
 		},
 	}
 }

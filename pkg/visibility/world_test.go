@@ -41,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
@@ -127,8 +128,11 @@ func drive(t *testing.T) *engine.Driver {
 			v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
 		})))
 	require.NoError(t, err)
+	managed, err := managedjobs.NewPredicate(managedjobs.Default())
+	require.NoError(t, err)
 	e, err := engine.New(engine.Options{
 		Client: client, Quotas: tree{}, Clock: clocktesting.NewFakeClock(start), Submit: func(*engine.Write) {},
+		Predicate: managed,
 	})
 	require.NoError(t, err)
 	return engine.Drive(e)

@@ -66,6 +66,9 @@ type UnitStatus struct {
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 	// shortages are all that a waiting unit lacks, its own quota first.
 	Shortages []Shortage `json:"shortages,omitempty"`
+	// dryRun is what the unit would take if its queue had no dryRun. Of units that ask for the same, the first one has
+	// it. Only the replica that decides knows it.
+	DryRun *DryRun `json:"dryRun,omitempty"`
 	// writing says that a decision about the unit is on its way to the API server.
 	Writing bool `json:"writing,omitempty"`
 	// requested by the unit.
@@ -74,6 +77,14 @@ type UnitStatus struct {
 	Held corev1.ResourceList `json:"held,omitempty"`
 	// outstanding is the part of held that no pod on a node uses yet.
 	Outstanding corev1.ResourceList `json:"outstanding,omitempty"`
+}
+
+// DryRun is what a unit would take if its queue had no dryRun.
+type DryRun struct {
+	// units is the number of units that would lose what they hold.
+	Units int32 `json:"units"`
+	// holds are the first 100 of those, each as UID/ATTEMPTS, as in status.preemption of a QueueUnit.
+	Holds []string `json:"holds"`
 }
 
 // Shortage is one resource on one level of the quota tree of which there is too little for a unit. Where bound is min,
