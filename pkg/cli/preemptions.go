@@ -34,7 +34,7 @@ type preemptionsOptions struct {
 	*connection
 	queue, output string
 	since         period
-	all           bool
+	all, dryRun   bool
 }
 
 func preemptionsCommand(c *connection) *cobra.Command {
@@ -46,18 +46,25 @@ func preemptionsCommand(c *connection) *cobra.Command {
 Then it lists the jobs that were preempted: when, why, by which quota, how often they were evicted, and their state.
 
 Jobs of other namespaces have names only if you may list them. Jobs that were preempted and admitted again come from the
-aggregated API. Without it, only jobs that wait since their preemption are listed.`,
+aggregated API. Without it, only jobs that wait since their preemption are listed.
+
+With --dry-run, preemptions lists the jobs of queues with dryRun that would preempt others, and their victims. Of jobs
+that ask for the same, it lists the first one. The list needs the aggregated API.`,
 		Example: `  # Preemptions that concern jobs of the current namespace
   kubectl jobqueue preemptions
 
   # Preemptions of one queue in all namespaces, with the jobs that took
-  kubectl jobqueue preemptions -A --queue research -o wide`,
+  kubectl jobqueue preemptions -A --queue research -o wide
+
+  # Preemptions that dryRun keeps from happening
+  kubectl jobqueue preemptions -A --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "list preemptions of all namespaces")
 	cmd.Flags().StringVar(&o.queue, "queue", "", "list preemptions with a taker or a victim of this queue only")
 	cmd.Flags().Var(&o.since, "since", "list preemptions of this period (24h, 30d), and those of jobs that still wait")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what jobs of queues with dryRun would preempt")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: wide, json, yaml or name")
 	return cmd
 }
@@ -71,7 +78,11 @@ func (o *preemptionsOptions) run(ctx context.Context) error {
 		namespace = ""
 	}
 	since := o.clock.Now().Add(-time.Duration(o.since))
-	found, err := reader.Preemptions(ctx, &answers.PreemptionQuery{Namespace: namespace, Queue: o.queue, Since: since})
+	read := reader.Preemptions
+	if o.dryRun {
+		read = reader.DryRun
+	}
+	found, err := read(ctx, &answers.PreemptionQuery{Namespace: namespace, Queue: o.queue, Since: since})
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ type QueuePreemption struct {
 	// preemptAdopted has jobs of this queue be suspended for others also if they ran before they were queued.
 	// +optional
 	PreemptAdopted bool `json:"preemptAdopted,omitempty"`
-	// dryRun has units of this queue take nothing. kubectl jobqueue why says how many units would lose what they hold.
+	// dryRun has units of this queue take nothing. kubectl jobqueue preemptions --dry-run lists what they would take.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 	// maxGraceSeconds bounds the grace in seconds that jobs of this queue ask for by the annotation

@@ -149,6 +149,7 @@ func (r *Reader) LiveUnits(ctx context.Context, namespace string) (map[string]vi
 			return nil, err
 		}
 		for i := range list.Items {
+			list.Items[i].Observation = list.Observation
 			units[list.Items[i].Name] = list.Items[i]
 		}
 		if token = list.Continue; token == "" {

@@ -35,6 +35,8 @@ import (
 
 // Preemptions are units that take what others hold, and units that lost what they held. The caller may read them.
 type Preemptions struct {
+	// DryRun: nothing is taken. Taking has what units would take if their queues had no dryRun.
+	DryRun bool     `json:"dryRun,omitempty"`
 	Taking []Taking `json:"taking"`
 	// Taken, the latest first.
 	Taken []Taken `json:"taken"`
@@ -62,7 +64,7 @@ type Taking struct {
 	Asks    string `json:"asks,omitempty"`
 	// Victims that the caller may read.
 	Victims []Victim `json:"victims"`
-	// Others is the number of victims that are not among those that were read.
+	// Others is the number of victims that are not among those that were read. A dry run names 100 victims at most.
 	Others int `json:"others,omitempty"`
 }
 
@@ -121,22 +123,37 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 	if missing == nil {
 		records = found.Items
 	}
-	p, complete := preemptionsOf(units, records, q)
-	if q.Namespace != "" && !complete {
-		all, err := r.Units(ctx, "")
-		switch {
-		case err == nil:
-			p, _ = preemptionsOf(all, records, q)
-		case apierrors.IsForbidden(err):
-			p.NamesHidden = true
-		default:
-			return nil, err
-		}
-	}
-	if missing != nil {
+	p, err := r.named(ctx, q, units, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
+		return preemptionsOf(units, records, q)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case missing != nil:
 		p.NoRecord = missing.Error()
-	} else {
+	default:
 		p.CompleteSince = &found.CompleteSince
+	}
+	return p, nil
+}
+
+// named are the preemptions among units of a namespace. If they name others, all units that the caller may read count.
+func (r *Reader) named(
+	ctx context.Context, q *PreemptionQuery, units []v1alpha1.QueueUnit,
+	among func([]v1alpha1.QueueUnit) (p *Preemptions, complete bool),
+) (*Preemptions, error) {
+	p, complete := among(units)
+	if q.Namespace == "" || complete {
+		return p, nil
+	}
+	all, err := r.Units(ctx, "")
+	switch {
+	case err == nil:
+		p, _ = among(all)
+	case apierrors.IsForbidden(err):
+		p.NamesHidden = true
+	default:
+		return nil, err
 	}
 	return p, nil
 }

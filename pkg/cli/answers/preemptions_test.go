@@ -104,6 +104,51 @@ func TestTaking(t *testing.T) {
 	}
 }
 
+func TestDryRun(t *testing.T) {
+	holder, taker := unitOf("red", "holder", v1alpha1.PhaseRunning, 2), unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 1)
+	dry := func(units int32, holds ...string) map[string]*visibility.DryRun {
+		return map[string]*visibility.DryRun{"taker": {Units: units, Holds: holds}, "holder": nil}
+	}
+	for name, test := range map[string]struct {
+		taker    v1alpha1.QueueUnit
+		dry      map[string]*visibility.DryRun
+		query    PreemptionQuery
+		victims  int
+		others   int
+		complete bool
+	}{
+		"a victim holds what it would lose": {taker: taker, dry: dry(1, "holder/2"), victims: 1, complete: true},
+		"some victims were not read":        {taker: taker, dry: dry(3, "holder/2", "x/1", "y/1"), victims: 1, others: 2},
+		"some victims have no name": {
+			taker: taker, dry: dry(104, "holder/2"), victims: 1, others: 103, complete: true,
+		},
+		"a preemption is no dry run": {taker: takes(taker, 1, "holder/2"), complete: true},
+		"it was admitted in the meantime": {
+			taker: unitOf("blue", "taker", v1alpha1.PhaseRunning, 2), dry: dry(1, "holder/2"), complete: true,
+		},
+		"a victim is of the queue": {
+			taker: taker, dry: dry(1, "holder/2"), query: PreemptionQuery{Queue: "red"}, victims: 1, complete: true,
+		},
+		"none is of the queue": {
+			taker: taker, dry: dry(1, "holder/2"), query: PreemptionQuery{Queue: "green"}, complete: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, complete := dryRunsOf([]v1alpha1.QueueUnit{test.taker, holder}, test.dry, &test.query)
+			require.Equal(t, test.complete, complete)
+			require.True(t, p.DryRun)
+			if test.victims == 0 {
+				require.Empty(t, p.Taking)
+				return
+			}
+			require.Equal(t, []Taking{{
+				Subject: Subject{"blue", "taker", "job/taker", "blue", "blue"}, Others: test.others,
+				Victims: []Victim{{Subject{"red", "holder", "job/holder", "red", "red"}, VictimHolds}},
+			}}, p.Taking)
+		})
+	}
+}
+
 func TestTaken(t *testing.T) {
 	record := func(uid string, attempt int64, reason string) visibility.Record {
 		return visibility.Record{

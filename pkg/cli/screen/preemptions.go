@@ -29,7 +29,9 @@ import (
 func Preemptions(out io.Writer, found *answers.Preemptions, since time.Time, wide bool) error {
 	p := &pageWriter{out: out}
 	p.taking(found, wide)
-	p.taken(found, wide)
+	if !found.DryRun {
+		p.taken(found, wide)
+	}
 	switch {
 	case found.NoRecord != "":
 		p.printf("\nJobs that were preempted and do not wait since then are left out: %s.\n", clean(found.NoRecord))
@@ -43,8 +45,12 @@ func Preemptions(out io.Writer, found *answers.Preemptions, since time.Time, wid
 }
 
 func (p *pageWriter) taking(found *answers.Preemptions, wide bool) {
+	none, title, unnamed := "No preemption is in progress.", "In progress:", others
+	if found.DryRun {
+		none, title, unnamed = "No job of a queue with dryRun would preempt others.", "Without dryRun:", more
+	}
 	if len(found.Taking) == 0 {
-		p.printf("No preemption is in progress.\n")
+		p.printf("%s\n", none)
 		return
 	}
 	header := []string{"NAMESPACE", "JOB", "QUEUE", "QUOTA", "VICTIM", "OF QUOTA", "STATE"}
@@ -66,15 +72,18 @@ func (p *pageWriter) taking(found *answers.Preemptions, wide bool) {
 			add(key(v.Namespace, v.Job), v.Quota, string(v.State), v.Queue)
 		}
 		if t.Others > 0 {
-			add(others(t.Others), "", "", "")
+			add(unnamed(t.Others), "", "", "")
 		}
 	}
-	p.printf("In progress:\n")
+	p.printf("%s\n", title)
 	p.table(rows)
 }
 
 // others are so many victims that have no name.
 func others(n int) string { return fmt.Sprintf("(%d of other namespaces, or deleted)", n) }
+
+// more are victims of a dry run that have no name, or are not among the first ones.
+func more(n int) string { return fmt.Sprintf("(%d more)", n) }
 
 func (p *pageWriter) taken(found *answers.Preemptions, wide bool) {
 	if len(found.Taken) == 0 {

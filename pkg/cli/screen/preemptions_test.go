@@ -71,7 +71,11 @@ func TestPreemptions(t *testing.T) {
 			Taking: []answers.Taking{taking()}, Taken: []answers.Taken{taken(), deleted},
 			NoRecord: "the server could not find the requested resource",
 		}},
-		"preemptions-none": {found: answers.Preemptions{CompleteSince: ptr.To(before(48 * time.Hour))}},
+		"preemptions-dry": {found: answers.Preemptions{
+			DryRun: true, Taking: []answers.Taking{taking()}, NamesHidden: true,
+		}},
+		"preemptions-dry-none": {found: answers.Preemptions{DryRun: true}},
+		"preemptions-none":     {found: answers.Preemptions{CompleteSince: ptr.To(before(48 * time.Hour))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name, func(b *bytes.Buffer) error { return Preemptions(b, &test.found, since, test.wide) })
