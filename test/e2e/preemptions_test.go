@@ -54,11 +54,19 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	c.create(t, newJob(owner, "own", suspended, ofQuota("preempt-owner"), cpu("3"), runs(time.Hour)))
 	c.waitReason(t, owner, "own", "QueueHeld")
 
+	const taker = `owner +job/own +preempt-owner +preempt-owner +`
+	c.patchQueue(t, "preempt-owner", `{"spec":{"stopPolicy":"None","preemption":{"dryRun":true}}}`)
+	require.Eventually(t, func() bool {
+		return c.metric(t, "dry_run_victims", `queue="preempt-owner"`) == 1
+	}, soon, pace)
+	require.Regexp(t, taker+`borrower/job/lent +preempt-borrower +Holds`, run("boss", "preemptions", "-A", "--dry-run"))
+	require.Regexp(t, taker+`\(1 more\)`, run("olga", "preemptions", "-n", owner, "--dry-run"))
+	require.Contains(t, run("bob", "preemptions", "-n", borrower, "--dry-run"), "would preempt others.")
+
 	// The controller would suspend the victim. Without it, the preemption stays in progress.
 	require.NoError(t, c.Kill(controlplane.Controller))
-	c.patchQueue(t, "preempt-owner", `{"spec":{"stopPolicy":"None"}}`)
+	c.patchQueue(t, "preempt-owner", `{"spec":{"preemption":{"dryRun":false}}}`)
 	c.waitReason(t, borrower, "lent", "Reclaimed")
-	const taker = `owner +job/own +preempt-owner +preempt-owner +`
 	require.Regexp(t, taker+`borrower/job/lent +preempt-borrower +Suspended`, run("boss", "preemptions", "-A"))
 	require.Regexp(t, taker+`\(1 of other namespaces, or deleted\)`, run("olga", "preemptions", "-n", owner))
 	require.Regexp(t, `Preempts, to be admitted:\n.*\n +borrower/job/lent `, run("boss", "why", "own", "-n", owner))
