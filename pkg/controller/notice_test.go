@@ -139,7 +139,8 @@ func TestAJobIsSuspendedAtTheEndOfItsGrace(t *testing.T) {
 	}
 }
 
-// Somebody who deletes the unit during the grace, or makes another one that says that the job was adopted, keeps no quota.
+// Somebody who deletes the unit during the grace, or makes another one that says that the job was adopted, keeps no
+// quota.
 func TestADeletedUnitEndsTheGrace(t *testing.T) {
 	for name, forged := range map[string]bool{"deleted": false, "made again": true} {
 		t.Run(name, func(t *testing.T) {

@@ -161,8 +161,8 @@ var schedulerMetrics = []definition{
 	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Number of units that hold quota.", nil},
 	{ParkedUnits, gauge, []string{"queue", "quota"}, "Number of units that cannot be admitted until their object or the " +
 		"configuration changes. Their condition gives the reason.", nil},
-	{DryRunVictims, gauge, []string{"queue"}, "Number of units that would lose what they hold at this moment if the queue " +
-		"had no dryRun. Each unit counts once.", nil},
+	{DryRunVictims, gauge, []string{"queue"}, "Number of units that would lose what they hold at this moment if the " +
+		"queue had no dryRun. Each unit counts once.", nil},
 	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Number of admissions whose status write is confirmed.", nil},
 	{LoansTotal, counter, []string{"queue", "quota"}, "Number of admissions beyond the runtime of a quota. " +
 		"They use capacity that no pending job could use within its share.", nil},

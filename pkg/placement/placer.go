@@ -123,8 +123,8 @@ func (p *Placer) promisedToOthers(sets []PodSet) []Placed {
 	return p.promises.others(sets)
 }
 
-// Place answers a request. Promises to other units count, and promises to its own units do not. Nothing is promised.
-// It returns an error if ctx ends, if a pod cannot be read, or if a plugin or the source has one. If ctx ends, the answer
+// Place answers a request. Promises to other units count, and promises to its own units do not. Nothing is promised. It
+// returns an error if ctx ends, if a pod cannot be read, or if a plugin or the source has one. If ctx ends, the answer
 // has the pods that found a node until then.
 func (p *Placer) Place(ctx context.Context, r Request) (Answer, error) {
 	p.asking.Lock()

@@ -28,9 +28,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 )
 
-// Foresee answers a question later, on the goroutine of Run, and keeps no nodes for it. A second question about the same
-// unit takes the place of the first if nobody has looked at that yet: then the first one is never answered. Where Run
-// has ended, none is.
+// Foresee answers a question later, on the goroutine of Run, and keeps no nodes for it. A second question about the
+// same unit takes the place of the first if nobody has looked at that yet: then the first one is never answered. Where
+// Run has ended, none is.
 func (c *Checker) Foresee(q witness.Question) {
 	namespace, name, _ := strings.Cut(q.Key, "/")
 	next := item{namespace: namespace, name: name, foreseen: true}
@@ -60,10 +60,10 @@ func (c *Checker) foresee(ctx context.Context, next item) {
 func (c *Checker) missing(ctx context.Context, next item, q *witness.Question) (why string, err error) {
 	qu := &v1alpha1.QueueUnit{}
 	key := types.NamespacedName{Namespace: next.namespace, Name: next.name}
-	switch err := c.objects.Get(ctx, key, qu); {
-	case client.IgnoreNotFound(err) != nil:
+	if err := client.IgnoreNotFound(c.objects.Get(ctx, key, qu)); err != nil {
 		return "", err
-	case err != nil || qu.UID != q.UID:
+	}
+	if qu.UID != q.UID { // none was read if there is none
 		return "the unit is gone", nil
 	}
 	_, why, err = c.search(ctx, qu, q.Gone)

@@ -29,9 +29,9 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
 )
 
-// PostFilter is ElasticQuota's preemption within a quota, which spares pods of admitted jobs. The amount of a deleted pod
-// stays reserved for its job. So a pod outside of admitted jobs would not get it, and would have the successor deleted
-// as well, again and again.
+// PostFilter is ElasticQuota's preemption within a quota, which spares pods of admitted jobs. The amount of a deleted
+// pod stays reserved for its job. So a pod outside of admitted jobs would not get it, and would have the successor
+// deleted as well, again and again.
 func (p *Plugin) PostFilter(
 	ctx context.Context, state fwktype.CycleState, pod *corev1.Pod, nodes fwktype.NodeToStatusReader,
 ) (*fwktype.PostFilterResult, *fwktype.Status) {

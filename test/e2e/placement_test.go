@@ -142,7 +142,8 @@ func (c *cluster) nodesAreForeseen(t *testing.T) {
 	c.create(t, newJob(owner, "nowhere", suspended, ofQuota("foreseen-owner"), cpu("3"), runs(time.Hour),
 		func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "none"} }))
 	c.waitReason(t, owner, "nowhere", "NoNodeFits")
-	reserved := meta.FindStatusCondition(c.unit(t, owner, "nowhere").Status.Conditions, schedulingv1alpha1.ConditionQuotaReserved)
+	conditions := c.unit(t, owner, "nowhere").Status.Conditions
+	reserved := meta.FindStatusCondition(conditions, schedulingv1alpha1.ConditionQuotaReserved)
 	require.Contains(t, reserved.Message, "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")
 	c.create(t, newJob(owner, "own", suspended, ofQuota("foreseen-owner"), cpu("3"), runs(time.Hour)))
 	c.waitPhase(t, owner, "own", schedulingv1alpha1.PhaseRunning)

@@ -24,8 +24,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 )
 
-// Nodes. Some queues that take back have the check of placement as well: a scheduler asks for nodes before a unit takes.
-// It is answered soon or late, yes or no, or never.
+// Nodes. Some queues that take back have the check of placement as well: a scheduler asks for nodes before a unit
+// takes. It is answered soon or late, yes or no, or never.
 
 // nodesCheck is the check of placement.
 const nodesCheck = "nodes"
@@ -72,8 +72,8 @@ func (p *placer) Foresee(q witness.Question) {
 	})
 }
 
-// onForesight judges what is taken by a unit whose queue asks for nodes before: somebody has said to the leader, not long
-// ago, that it finds some (I3).
+// onForesight judges what is taken by a unit whose queue asks for nodes before: somebody has said to the leader, not
+// long ago, that it finds some (I3).
 func (c *checker) onForesight(before *object, ch *change) {
 	d := ch.by.decision
 	if d == nil || !takes(ch.after) || takes(before) || !slices.Contains(c.asked(ch), nodesCheck) {

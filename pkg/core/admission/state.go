@@ -162,8 +162,8 @@ func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	s.roster.settle(now)
 }
 
-// Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, or why not. If not, the
-// unit is tried again after a while that doubles with each no.
+// Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, or why not. If not,
+// the unit is tried again after a while that doubles with each no.
 func (s *State) Foreseen(now time.Time, unitKey, takes string, found bool, why string) {
 	u, known := s.roster.units[unitKey]
 	if !known || u.stage != stageWaiting || u.group == nil || u.foresight == nil || u.foresight.Takes != takes {

@@ -174,8 +174,8 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Pla
 	return true
 }
 
-// mayTake is for a head that waits for its first pods, alone, in a queue that lets it take, without admission checks but
-// those whose answers are foreseen.
+// mayTake is for a head that waits for its first pods, alone, in a queue that lets it take, without admission checks
+// but those whose answers are foreseen.
 func (t *taking) mayTake(now time.Time, u *record) bool {
 	by := takerOf(u)
 	unforeseen := func(c queue.AdmissionCheck) bool { return !c.Foreseen }

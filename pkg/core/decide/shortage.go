@@ -200,7 +200,8 @@ func ReasonOf(list []Shortage) unit.Reason {
 	return reason
 }
 
-// Find is what a list of shortages comes to. It marks and returns the shortage that this is about; nil if it is about none.
+// Find is what a list of shortages comes to. It marks and returns the shortage that this is about; nil if it is about
+// none.
 func Find(list []Shortage) (found unit.Finding, binding *Shortage) {
 	found.Reason = ReasonOf(list)
 	if binding = Bind(list, found.Reason); binding != nil {

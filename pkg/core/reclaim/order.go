@@ -36,7 +36,8 @@ func (c *Cost) compare(o *Cost) int {
 	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions), cmp.Compare(c.Lost, o.Lost))
 }
 
-// Sort joins those of a gang group, and has those come first that cost the least. Those of one cost stay in their order.
+// Sort joins those of a gang group, and has those come first that cost the least. Those of one cost stay in their
+// order.
 func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 	gangs := map[string]int{} // where those of a gang group are
 	for i := range units {

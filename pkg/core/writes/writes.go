@@ -71,8 +71,8 @@ type Take struct {
 	Holds []string
 }
 
-// Foresee asks whether the pods of a unit that waits would find nodes, if all units were gone from which it takes. Takes
-// are their holds, as reclaim.Join joins them. State.Foreseen takes the answer.
+// Foresee asks whether the pods of a unit that waits would find nodes, if all units were gone from which it takes.
+// Takes are their holds, as reclaim.Join joins them. State.Foreseen takes the answer.
 type Foresee struct {
 	Unit  unit.Unit
 	Takes string

@@ -79,8 +79,9 @@ func (w *Wiring) Validate(args *config.JobQueueArgs) error {
 	return w.extensions.validate(args, field.NewPath("pluginConfig").Key(Name).Child("args")).ToAggregate()
 }
 
-// Enable makes the profile the one whose ElasticQuota counts, and whose filters look for nodes with these arguments: the
-// first that enables JobQueue. Call it before the scheduler is built, and not at all if no profile enables JobQueue.
+// Enable makes the profile the one whose ElasticQuota counts, and whose filters look for nodes with these arguments:
+// the first that enables JobQueue. Call it before the scheduler is built, and not at all if no profile enables
+// JobQueue.
 func (w *Wiring) Enable(profile string, args []kubeschedulerconfig.PluginConfig) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -81,7 +81,9 @@ func TestInspectReadsArguments(t *testing.T) {
 	require.Equal(t, "quotas", s.QuotaNamespace)
 	require.Equal(t, config.UnknownJobsPass, s.Args.UnknownJobs)
 	require.EqualValues(t, 1000, s.Args.ClientQPS, "defaulted")
-	at := slices.IndexFunc(s.PluginConfig, func(c kubeschedulerconfig.PluginConfig) bool { return c.Name == "InterPodAffinity" })
+	at := slices.IndexFunc(s.PluginConfig, func(c kubeschedulerconfig.PluginConfig) bool {
+		return c.Name == "InterPodAffinity"
+	})
 	require.EqualValues(t, 7, s.PluginConfig[at].Args.(*kubeschedulerconfig.InterPodAffinityArgs).HardPodAffinityWeight)
 }
 
