@@ -70,8 +70,12 @@ func (q *queueRecord) currentRank() (queue.Rank, bool) {
 
 // shareChanged says whether a ranked queue has another share than its rank says.
 func (q *queueRecord) shareChanged() bool {
-	rank, ok := q.currentRank()
-	return !ok || rank.ShareOfMin != q.place.Rank.ShareOfMin || rank.ShareOfMax != q.place.Rank.ShareOfMax
+	first, ok := q.line.Head()
+	if !ok {
+		return true
+	}
+	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
+	return ofMin != q.place.Rank.ShareOfMin || ofMax != q.place.Rank.ShareOfMax
 }
 
 // lines are the queues that exist or that a unit names, and the units in line in each.

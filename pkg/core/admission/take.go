@@ -59,6 +59,7 @@ func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 		u, n := all[i].Of.unit, &all[i].Of.group.Notes
 		switch {
 		case u.stage != stageWaiting:
+		case n.queue.spec.Preemption.TakesNothing() && n.searched.IsZero() && u.spec.TakesFrom == "": // as most are
 		case !t.mayTake(now, u):
 			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
 				return true
