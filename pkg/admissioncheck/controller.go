@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,6 +76,13 @@ type Answer struct {
 // time that doubles.
 type Func func(ctx context.Context, qu *v1alpha1.QueueUnit, check *v1beta1.AdmissionCheck) (Answer, error)
 
+// Watched is a kind of objects, and a function from one of them to the units whose checks are asked again when it
+// changes.
+type Watched struct {
+	Object client.Object
+	Units  handler.MapFunc
+}
+
 // Controller answers the AdmissionChecks that name it.
 type Controller struct {
 	// ControllerName as AdmissionChecks have it in spec.controllerName, such as example.com/budget.
@@ -88,8 +96,12 @@ type Controller struct {
 	Withdraws bool
 	// Idle, if set, is called for units that hold no quota: what Check made for them can go.
 	Idle func(ctx context.Context, qu *v1alpha1.QueueUnit) error
+	// Gone, if set, is called for units that do not exist: what Check made for them and they do not own can go.
+	Gone func(ctx context.Context, unit types.NamespacedName) error
 	// Owns are objects that Check makes, with the unit as controlling owner: a change of one asks the check again.
 	Owns []client.Object
+	// Watches are objects that Check makes and that no unit can own, because they have no namespace.
+	Watches []Watched
 	// Parameters, if set, is of the kind that parameters of checks name, without a namespace: with a change of one its
 	// checks are validated, and asked, again.
 	Parameters client.Object
@@ -132,6 +144,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(c.newCheck(), handler.EnqueueRequestsFromMapFunc(c.unitsOf))
 	for _, object := range c.Owns {
 		units = units.Owns(object)
+	}
+	for _, w := range c.Watches {
+		units = units.Watches(w.Object, handler.EnqueueRequestsFromMapFunc(w.Units))
 	}
 	checks := ctrl.NewControllerManagedBy(mgr).Named(name + "-checks").WithOptions(again).For(c.newCheck())
 	if c.Parameters != nil {
@@ -245,6 +260,9 @@ func (c *Controller) ReconcileUnit(
 ) (result reconcile.Result, err error) {
 	qu := &v1alpha1.QueueUnit{}
 	if err := c.Reader.Get(ctx, request.NamespacedName, qu); err != nil {
+		if apierrors.IsNotFound(err) && c.Gone != nil {
+			return result, c.Gone(ctx, request.NamespacedName)
+		}
 		return result, client.IgnoreNotFound(err)
 	}
 	switch phase := unit.Phase(qu.Status.Phase); {
