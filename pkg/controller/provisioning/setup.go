@@ -69,11 +69,11 @@ func (s *starter) Start(ctx context.Context) error {
 
 // try sets up what can be listed.
 func (s *starter) try(ctx context.Context) error {
-	err := s.readable(ctx, schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "ProvisioningRequest"},
+	err := served.Listable(ctx, s.mgr, schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "ProvisioningRequest"},
 		autoscalingv1.SchemeGroupVersion.Version)
 	for _, kind := range []schema.GroupKind{{Group: v1beta1.GroupName, Kind: "AdmissionCheck"}, configKind} {
 		if err == nil {
-			err = s.readable(ctx, kind)
+			err = served.Listable(ctx, s.mgr, kind)
 		}
 	}
 	if err != nil {
@@ -106,14 +106,4 @@ func (s *starter) setup(ctx context.Context) error {
 		}
 	}
 	return s.controller.SetupWithManager(s.mgr)
-}
-
-func (s *starter) readable(ctx context.Context, kind schema.GroupKind, versions ...string) error {
-	mapping, err := s.mgr.GetRESTMapper().RESTMapping(kind, versions...)
-	if err != nil {
-		return err
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
-	return s.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
 }
