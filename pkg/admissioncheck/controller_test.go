@@ -165,6 +165,23 @@ func TestAUnitThatHoldsNothingIsIdle(t *testing.T) {
 	}
 }
 
+func TestAUnitThatDoesNotExistIsGone(t *testing.T) {
+	w := newWorld(t, v1alpha1.PhaseReserved, Pending)
+	key := client.ObjectKey{Namespace: "ns", Name: "other"}
+	_, err := w.ReconcileUnit(t.Context(), reconcile.Request{NamespacedName: key})
+	require.NoError(t, err)
+	var gone []client.ObjectKey
+	w.Gone = func(_ context.Context, unit client.ObjectKey) error {
+		gone = append(gone, unit)
+		return nil
+	}
+	_, err = w.ReconcileUnit(t.Context(), reconcile.Request{NamespacedName: key})
+	require.NoError(t, err)
+	require.Equal(t, []client.ObjectKey{key}, gone)
+	w.reconcile(Answer{State: Ready})
+	require.Len(t, gone, 1)
+}
+
 // A unit that was reserved anew since it was read gets no answer about its former reservation.
 func TestAnAnswerIsAboutTheUnitThatWasRead(t *testing.T) {
 	w := newWorld(t, v1alpha1.PhaseReserved, Pending)
