@@ -50,10 +50,12 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/reservation"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -183,7 +185,10 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if err := setupOthers(mgr, c, enabled.Enabled(features.AdmissionChecks), index); err != nil {
+	if err := setupChecks(mgr, enabled, index, predicate.Kinds()); err != nil {
+		return err
+	}
+	if err := setupOthers(mgr, c, index); err != nil {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
@@ -191,19 +196,23 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	return stopped(ctx, mgr.Start(ctx))
 }
 
-// setupOthers sets up the controllers other than that of jobs.
-func setupOthers(
-	mgr manager.Manager, c *v1alpha1.ControllerConfiguration, checks bool, index *served.Index,
-) error {
-	if checks {
-		err := provisioning.Setup(mgr, provisioning.Options{
-			Units: unitcache.Reader{Cache: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
-			Served: index,
-		})
-		if err != nil {
-			return err
-		}
+// setupChecks sets up what answers admission checks.
+func setupChecks(mgr manager.Manager, enabled features.Gates, index *served.Index, kinds []jobkind.Kind) error {
+	if !enabled.Enabled(features.AdmissionChecks) {
+		return nil
 	}
+	units := unitcache.Reader{Cache: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	err := provisioning.Setup(mgr, provisioning.Options{Units: units, Clock: clock.RealClock{}, Served: index})
+	if err != nil || !enabled.Enabled(features.Reservations) {
+		return err
+	}
+	return reservation.Setup(mgr, reservation.Options{
+		Units: units, Clock: clock.RealClock{}, Served: index, Kinds: kinds,
+	})
+}
+
+// setupOthers sets up the controllers other than that of jobs and those of checks.
+func setupOthers(mgr manager.Manager, c *v1alpha1.ControllerConfiguration, index *served.Index) error {
 	if !c.QuotaTrees.Disabled {
 		if err := quotatree.Setup(mgr, quotatree.Options{
 			Namespace: c.QuotaTrees.Namespace, Clock: clock.RealClock{}, Served: index,

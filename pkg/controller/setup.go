@@ -38,6 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
+	koordinatorschedulingv1alpha1 "github.com/koordinator-sh/koordinator/apis/scheduling/v1alpha1"
 
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -62,7 +63,7 @@ const recorderName = v1alpha1.CreatedByController
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1alpha1.AddToScheme, koordinatorv1alpha1.AddToScheme,
-		autoscalingv1.AddToScheme)
+		koordinatorschedulingv1alpha1.AddToScheme, autoscalingv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 

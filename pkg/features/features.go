@@ -35,6 +35,7 @@ const (
 	AdmissionChecks  featuregate.Feature = "AdmissionChecks"
 	PartialAdmission featuregate.Feature = "PartialAdmission"
 	Placement        featuregate.Feature = "Placement"
+	Reservations     featuregate.Feature = "Reservations"
 )
 
 // Definition of a gate.
@@ -80,6 +81,12 @@ func Definitions() []Definition {
 			Name: Placement, Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha},
 			On: "the scheduler answers AdmissionChecks with the controllerName `koord-queue/placement`: a job is released " +
 				"when all its pods find a node",
+			Off: "such checks are not answered, and queues that name them reserve nothing new (`CheckInactive`)",
+		},
+		{
+			Name: Reservations, Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha},
+			On: "the controller answers AdmissionChecks with the controllerName `koord-queue/reservation`: a job is released " +
+				"when koord-scheduler has found a node for the Reservation of each pod",
 			Off: "such checks are not answered, and queues that name them reserve nothing new (`CheckInactive`)",
 		},
 	}

@@ -33,7 +33,9 @@ func TestDefaults(t *testing.T) {
 	for _, name := range []featuregate.Feature{AdmissionChecks, PartialAdmission} {
 		require.True(t, gates.Enabled(name), name)
 	}
-	require.False(t, gates.Enabled(Placement))
+	for _, name := range []featuregate.Feature{Placement, Reservations} {
+		require.False(t, gates.Enabled(name), name)
+	}
 	require.True(t, slices.IsSortedFunc(Definitions(), func(a, b Definition) int {
 		return strings.Compare(string(a.Name), string(b.Name))
 	}))
@@ -58,7 +60,7 @@ func TestAnUnknownGateIsNamedWithThoseThatAre(t *testing.T) {
 	for _, name := range []string{"AdmisionChecks", "AllBeta", ""} {
 		_, err := New(map[string]bool{name: true})
 		require.EqualError(t, err, `featureGates: Unsupported value: "`+name+
-			`": supported values: "AdmissionChecks", "PartialAdmission", "Placement"`)
+			`": supported values: "AdmissionChecks", "PartialAdmission", "Placement", "Reservations"`)
 	}
 }
 
@@ -72,5 +74,6 @@ func TestMetric(t *testing.T) {
 kubernetes_feature_enabled{name="AdmissionChecks",stage="BETA"} 0
 kubernetes_feature_enabled{name="PartialAdmission",stage="BETA"} 1
 kubernetes_feature_enabled{name="Placement",stage="ALPHA"} 0
+kubernetes_feature_enabled{name="Reservations",stage="ALPHA"} 0
 `), "kubernetes_feature_enabled"))
 }

@@ -126,5 +126,9 @@ const ProvisioningController = "koord-queue/provisioning-request"
 // its pods find a node.
 const PlacementController = "koord-queue/placement"
 
+// ReservationController is the controllerName of AdmissionChecks that create one Reservation of Koordinator for each
+// pod: a job is released when all of them are on nodes. jobqueue-controller answers them.
+const ReservationController = "koord-queue/reservation"
+
 // QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.
 var QuotaLabels = [...]string{LabelQuotaName, LabelQuotaNameFallback1, LabelQuotaNameFallback2}

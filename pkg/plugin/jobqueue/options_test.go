@@ -113,7 +113,7 @@ func TestAnUnknownFeatureGateIsRefused(t *testing.T) {
 	args.FeatureGates["Backfill"] = true
 	require.EqualError(t, wiring(t).Validate(args),
 		`pluginConfig[JobQueue].args.featureGates: Unsupported value: "Backfill": `+
-			`supported values: "AdmissionChecks", "PartialAdmission", "Placement"`)
+			`supported values: "AdmissionChecks", "PartialAdmission", "Placement", "Reservations"`)
 }
 
 func defaultArgs(t *testing.T) *config.JobQueueArgs {
