@@ -63,13 +63,13 @@ var choices = []struct {
 	{
 		name: "most",
 		values: append(everyKind("kinds.%s.enabled=true", (*jobkind.Kind).File), "admissionChecks.definitions=true",
-			"elasticQuotaTree.enabled=true", "visibility.enabled=true"),
+			"elasticQuotaTree.enabled=true", "reservations.enabled=true", "visibility.enabled=true"),
 		kinds: everyKind("%s", (*jobkind.Kind).String),
 		kustomize: func(t *testing.T) resmap.ResMap {
 			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
 			return buildOf(t, append(other, "overlays/default", "components/admission-checks-crd",
-				"components/elasticquotatree"), []string{"components/tenancy-deny", "components/visibility"})
+				"components/elasticquotatree", "components/reservations"), []string{"components/tenancy-deny", "components/visibility"})
 		},
 	},
 }

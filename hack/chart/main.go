@@ -48,6 +48,7 @@ var conditions = []struct{ files, when string }{
 	{"components/admission-checks/*", ".Values.admissionChecks.enabled"},
 	{"components/admission-checks-crd/*", ".Values.admissionChecks.definitions"},
 	{"components/elasticquotatree/*", ".Values.elasticQuotaTree.enabled"},
+	{"components/reservations/*", ".Values.reservations.enabled"},
 	{"components/visibility/*", ".Values.visibility.enabled"},
 	{"components/*/network.yaml", ".Values.networkPolicies.enabled"},
 	{"components/*/disruption.yaml", ".Values.podDisruptionBudgets.enabled"},

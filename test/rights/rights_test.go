@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package rights_test holds that every right of manifests/base/rbac has a reason.
+// Package rights_test holds that every right of manifests/base/rbac and manifests/components/reservations has a reason.
 package rights_test
 
 import (
@@ -31,14 +31,14 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// given returns the rights of all roles in manifests/base/rbac. A right is a role, a verb, and a resource with group
+// given returns the rights of all roles there. A right is a role, a verb, and a resource with group
 // and name.
 func given(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("../../manifests/base/rbac/*.yaml")
 	require.NoError(t, err)
 	rights := map[string]bool{}
-	for _, file := range files {
+	for _, file := range append(files, "../../manifests/components/reservations/rbac.yaml") {
 		f, err := os.Open(file)
 		require.NoError(t, err)
 		defer func() { _ = f.Close() }()
