@@ -86,7 +86,7 @@ func TestReservations(t *testing.T) {
 	// A Reservation leaves one cpu of its node free, so a pod that runs there has taken it.
 	watched, err := c.dyn.Resource(reservations).Watch(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
-	c.create(t, newJob(ns, "fits", suspended, ofQuota("reserved"), cpu("3"), pods(2), runs(time.Hour)))
+	c.create(t, newJob(ns, "fits", suspended, ofQuota("reserved"), cpu("3"), pods(2), gang("fits", 2), runs(time.Hour)))
 	c.waitPhase(t, ns, "fits", schedulingv1alpha1.PhaseRunning)
 	nodes := map[string]string{}
 	for deleted := 0; deleted < 2; {
@@ -115,7 +115,7 @@ func TestReservations(t *testing.T) {
 	c.waitPhase(t, ns, "large", schedulingv1alpha1.PhaseTimeoutBackoff)
 	evicted := meta.FindStatusCondition(c.unit(t, ns, "large").Status.Conditions, schedulingv1alpha1.ConditionEvicted)
 	require.Equal(t, "CheckRetry", evicted.Reason)
-	require.Contains(t, evicted.Message, "1 of 1 pods find no node: 0/2 nodes are available: 2 Insufficient cpu")
+	require.Contains(t, evicted.Message, "1 of 1 pods find no node: 0/2 nodes are available: 2 Insufficient cpu.")
 	require.Empty(t, c.podsOf(t, ns, "large"))
 	c.noReservations(t)
 
