@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +73,8 @@ func reserved() *v1alpha1.QueueUnit {
 		},
 		Status: v1alpha1.QueueUnitStatus{
 			Phase: v1alpha1.PhaseReserved, Attempts: 1,
+			Admissions: []v1alpha1.Admission{{Name: v1alpha1.DefaultRequirementPodSet, Resources: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("500")}}},
 			AdmissionChecks: []v1alpha1.AdmissionCheckState{{Name: "nodes", State: admissioncheck.Pending}},
 		},
 	}
@@ -263,6 +266,15 @@ func TestAnswers(t *testing.T) {
 		}, state: admissioncheck.Rejected, message: "a Reservation at most 16384"},
 		{name: "no template", unit: func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Template.Raw = []byte(`[]`) },
 			state: admissioncheck.Rejected, message: `template of pod set "main"`},
+		{name: "more than the unit holds", unit: func(u *v1alpha1.QueueUnit) {
+			u.Status.Admissions[0].Resources[corev1.ResourceCPU] = resource.MustParse("1999m")
+		}, state: admissioncheck.Rejected, message: "Reservations would take cpu 2, and the unit holds 1999m"},
+		{name: "a resource that the unit does not hold", unit: func(u *v1alpha1.QueueUnit) {
+			u.Status.Admissions[0].Resources = nil
+		}, state: admissioncheck.Rejected, message: "Reservations would take cpu 2, and the unit holds 0"},
+		{name: "a negative amount", unit: func(u *v1alpha1.QueueUnit) {
+			u.Spec.PodSets[0].Template.Raw = []byte(strings.Replace(hostile, `"cpu": "1"`, `"cpu": "-1"`, 1))
+		}, state: admissioncheck.Rejected, message: "is negative"},
 		{name: "no job", unit: func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil },
 			state: admissioncheck.Rejected, message: "names no job"},
 		{name: "a job of another namespace", unit: func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" },

@@ -38,6 +38,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -79,6 +80,7 @@ func wanted(unit *v1alpha1.QueueUnit, kinds []jobkind.Kind) (list []*koordinator
 		return nil, errNoSets
 	}
 	updates := podupdate.Ready(unit.Status.AdmissionChecks)
+	total := corev1.ResourceList{}
 	for i := range unit.Spec.PodSets {
 		set := &unit.Spec.PodSets[i]
 		count := int(admissioncheck.Pods(unit, set))
@@ -90,8 +92,11 @@ func wanted(unit *v1alpha1.QueueUnit, kinds []jobkind.Kind) (list []*koordinator
 				mostPods, mostPods)
 		}
 		template, err := templateOf(unit, set, updates[set.Name])
+		if err == nil {
+			total, err = plus(total, template, count)
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("template of pod set %q: %w", set.Name, err)
 		}
 		spec := koordinatorv1alpha1.ReservationSpec{
 			Template: template, Owners: []koordinatorv1alpha1.ReservationOwner{owner},
@@ -106,7 +111,42 @@ func wanted(unit *v1alpha1.QueueUnit, kinds []jobkind.Kind) (list []*koordinator
 			list = append(list, newReservation(unit, fmt.Sprintf("%s%d", prefix, pod), &spec))
 		}
 	}
+	if err := covered(unit, total); err != nil {
+		return nil, err
+	}
 	return list, nil
+}
+
+// plus adds so many pods of a template. A negative amount is an error: the API server looks at no template in a
+// Reservation.
+func plus(total corev1.ResourceList, template *corev1.PodTemplateSpec, pods int) (corev1.ResourceList, error) {
+	one, err := podrequest.Of(template)
+	if err != nil {
+		return nil, err
+	}
+	all, err := podrequest.Times(one, int64(pods))
+	if err != nil {
+		return nil, err
+	}
+	return podrequest.Sum(total, all)
+}
+
+// covered is an error if the Reservations would take more than the unit holds. ElasticQuota does not count them, and a
+// unit may ask for less than its templates do.
+func covered(unit *v1alpha1.QueueUnit, total corev1.ResourceList) error {
+	held := corev1.ResourceList{}
+	for i := range unit.Status.Admissions {
+		var err error
+		if held, err = podrequest.Sum(held, unit.Status.Admissions[i].Resources); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(total)) {
+		if want, have := total[name], held[name]; want.Cmp(have) > 0 {
+			return fmt.Errorf("the Reservations would take %s %s, and the unit holds %s", name, want.String(), have.String())
+		}
+	}
+	return nil
 }
 
 func newReservation(
@@ -160,7 +200,7 @@ func templateOf(
 ) (*corev1.PodTemplateSpec, error) {
 	pods, err := podtemplate.Scheduled(set.Template.Raw)
 	if err != nil {
-		return nil, fmt.Errorf("template of pod set %q: %w", set.Name, err)
+		return nil, err
 	}
 	labels := map[string]string{extension.LabelQuotaName: extension.DefaultQuotaName}
 	for key, value := range pods.Labels {
