@@ -68,8 +68,9 @@ var choices = []struct {
 		kustomize: func(t *testing.T) resmap.ResMap {
 			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
-			return buildOf(t, append(other, "overlays/default", "components/admission-checks-crd",
-				"components/elasticquotatree", "components/reservations"), []string{"components/tenancy-deny", "components/visibility"})
+			other = append(other, "overlays/default", "components/admission-checks-crd", "components/elasticquotatree",
+				"components/reservations")
+			return buildOf(t, other, []string{"components/tenancy-deny", "components/visibility"})
 		},
 	},
 }
