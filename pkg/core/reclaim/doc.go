@@ -35,5 +35,8 @@ limitations under the License.
 // The units of a gang group are taken together or not at all. Each quota in which they hold something must be one from
 // which j may take.
 //
+// Where the pods of j have to find nodes, the placer is asked first, as if the pods of the set were gone. A Foresight
+// is what it was asked, and has answered. Without a yes nobody is taken.
+//
 // A set of units is all or nothing. It cures every limit at which j is short, and no unit of it can stay.
 package reclaim
