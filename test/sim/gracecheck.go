@@ -191,7 +191,7 @@ func (c *checker) evictedOnce(ch *change) {
 // told: the notice of a pod is the end of the grace of its job, as far as its controller can know (I15).
 func (c *checker) told(job *object, ch *change) {
 	notice, m := noticeIn(ch.after), c.w.managers[ch.by.process]
-	if m == nil || ch.after == nil || notice == "" || notice == noticeIn(ch.before) {
+	if m == nil || ch.after == nil || notice == "" || notice == noticeIn(ch.before) || c.w.bad(job) {
 		return
 	}
 	u, e := c.evictionOf(job)
