@@ -54,7 +54,7 @@ const searchTime = 15 * time.Second
 // mostRetry.
 const leastRetry, mostRetry = 5 * time.Second, 5 * time.Minute
 
-// What fails is done again after leastWait, and after twice the time with each failure, up to mostWait.
+// A failed item is retried after leastWait, and after twice the time with each failure, up to mostWait.
 const leastWait, mostWait = 5 * time.Millisecond, 5 * time.Minute
 
 // ready is the message of a unit whose pods find nodes.
@@ -104,7 +104,7 @@ type item struct {
 	foreseen bool
 }
 
-// New returns a checker that reads and writes with a client. What it counts goes to a Set, which may be nil.
+// New returns a checker that reads and writes with a client. It counts in a Set, which may be nil.
 func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
 	return &Checker{
 		metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},

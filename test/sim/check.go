@@ -201,7 +201,7 @@ func (c *checker) conditions(o *object) {
 func (c *checker) admitted(before *object, ch *change) {
 	c.w.report.Admissions++
 	if len(c.owed) > 0 {
-		c.w.countFault("admission beside a grace")
+		c.w.countFault("admission during a grace")
 	}
 	u := unitOf(ch.after)
 	var attempts int64

@@ -90,7 +90,7 @@ func setGrace(w *world, s Step) {
 	})
 }
 
-// keepGrace gives a queue that is written anew the bound of grace that it had.
+// keepGrace copies the maxGraceSeconds of a queue to its new spec.
 func keepGrace(before, after map[string]any) {
 	most := mapAt(before, "preemption")["maxGraceSeconds"]
 	if most == nil {

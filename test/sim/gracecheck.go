@@ -34,12 +34,12 @@ import (
 )
 
 // A job whose unit lost its quota to others is suspended at the end of its grace. It is suspended before if its owner
-// or all its running pods have acknowledged (I15). The grace counts from the eviction, whoever leads since. If the job
-// is admitted again before, its pods lose the notice. Quota of an evicted job counts while its pods are on nodes, which
-// the check of I1 compares.
+// or all its running pods have acknowledged (I15). The grace counts from the eviction, also under a new leader. If the
+// job is admitted again before, its pods lose the notice. Quota of an evicted job counts while its pods are on nodes,
+// which the check of I1 compares.
 
 const (
-	// usualDelay bounds the time of a write that nothing hinders, beside the lag of watches.
+	// usualDelay bounds the time of a write without faults. The lag of watches is added to it.
 	usualDelay = 3 * time.Second
 	// lookPause bounds the time between two looks at the pods of a job.
 	lookPause = 6 * time.Second
@@ -62,7 +62,7 @@ type debt struct {
 	kind kind
 	key  string
 	// began is the time since which it runs without quota, end the time of its suspension, and known the time since which
-	// that is the end. Since saved the job needs no more of its grace.
+	// that is the end. At saved, checkpoints were complete.
 	began, end, known, saved time.Time
 	// unit lost its quota. It is lost if somebody has deleted it.
 	unit types.UID
@@ -130,7 +130,7 @@ func checkpointed(o *object, evicted time.Time) bool {
 	return err == nil && !at.Before(evicted)
 }
 
-// allSaved says whether a job needs no more of its grace.
+// allSaved says whether the owner or all running pods of a job have acknowledged.
 func (c *checker) allSaved(job *object, evicted time.Time) bool {
 	return checkpointed(job, evicted) || !slices.ContainsFunc(c.w.runningPodsOf(job.uid()), func(pod *object) bool {
 		return !checkpointed(pod, evicted)

@@ -110,8 +110,8 @@ var disturbing = map[string]bool{
 	"down": true, "errors": true, "stall": true, "disconnect": true, "storm": true, "compact": true,
 }
 
-// disturb the controllers for so long. What failed in that time is tried again within as long, and a process that
-// starts lists from caches that are behind.
+// disturb the controllers for so long. A request that failed is retried within the same time again, and a process
+// that starts lists from caches that are behind.
 func (w *world) disturb(d time.Duration) {
 	if until := w.loop.now.Add(2*d + 3*time.Second); w.disturbed.Before(until) {
 		w.disturbed = until

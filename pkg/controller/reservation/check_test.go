@@ -137,7 +137,7 @@ func unschedulable(r *koordinatorv1alpha1.Reservation) {
 
 func expired(r *koordinatorv1alpha1.Reservation) { reservationutil.SetReservationExpired(r) }
 
-// What a tenant writes into the template reaches the scheduler only where it says where pods can run.
+// Of the template of a tenant, only the fields that say where pods can run reach the scheduler.
 func TestReservation(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
 	w.unit.Status.AdmissionChecks = append(w.unit.Status.AdmissionChecks, v1alpha1.AdmissionCheckState{
