@@ -114,7 +114,7 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 	}
 	f.Pods.All, f.Pods.Assigned = r.holdings.Pods(u.spec.Key)
 	if f.Pods.All > 0 {
-		f.Pods.Elsewhere, f.Pods.Suspended = r.holdings.Astray(u.spec.Key)
+		f.Pods.Elsewhere, f.Pods.Suspended = r.holdings.Astray(u.spec.Key, u.spec.Quota)
 		f.Pods.Charges = r.holdings.Charges(u.spec.Key, u.spec.Quota)
 	}
 	return f

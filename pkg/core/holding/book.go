@@ -35,7 +35,7 @@ type Place struct{ Queue, Namespace, Quota string }
 type Reader interface {
 	Charges(unitKey, quota string) ledger.Charges
 	Pods(unitKey string) (all, assigned int)
-	Astray(unitKey string) (elsewhere, suspended int64)
+	Astray(unitKey, quota string) (elsewhere, suspended int64)
 	Granted(unitKey, podUID string) bool
 	Grants() []ledger.Grant
 	Read(level string) ledger.Reading

@@ -232,14 +232,14 @@ func (l *Ledger) Uses(key, at string) resources.List {
 	return uses
 }
 
-// Astray counts the pods of a unit that wait and are charged to another level than the unit holds quota at, and those
-// that are held for another cause. They are not let go, whatever the unit holds.
-func (l *Ledger) Astray(key string) (elsewhere, held int64) {
+// Astray counts the pods of a unit that wait and are charged to another level, and those that are held for another
+// cause. A unit that holds quota at the level does not let them go, whatever it holds.
+func (l *Ledger) Astray(key, at string) (elsewhere, held int64) {
 	e, ok := l.entries[key]
-	if !ok || !e.reserved {
+	if !ok {
 		return 0, 0
 	}
-	return e.idle.staying - e.idle.at(e.level).pods, e.idle.held
+	return e.idle.staying - e.idle.at(at).pods, e.idle.held
 }
 
 // Pods counts those of a unit, at any level, and of them those that are assigned.
