@@ -108,6 +108,21 @@ func TestReadBackFails(t *testing.T) {
 	r.sound()
 }
 
+// A refusal settles a write whose answer was lost before only once that request cannot be under way any more.
+func TestRefusedAfterALostAnswer(t *testing.T) {
+	r := ready(t, 10)
+	key := r.unit("a", 4)
+	r.step()
+	r.send(lost)
+	r.clock.Step(requestLifetime - time.Second)
+	require.Equal(t, admission.OutcomeUnknown, r.send(forbidden).outcome)
+	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
+	r.clock.Step(time.Second)
+	require.Equal(t, admission.OutcomeRefused, r.send(forbidden).outcome)
+	require.Equal(t, "Enqueued", r.phase(key))
+	r.sound()
+}
+
 func TestProtocol(t *testing.T) {
 	const again = admission.OutcomeUnknown
 	cases := []struct {
@@ -131,6 +146,10 @@ func TestProtocol(t *testing.T) {
 			"cpu: 4", "Dequeued", false},
 		{"request lost, then somebody changed the object", []fault{lost, conflict}, again, admission.OutcomeRefuted, false,
 			"cpu: 4", "Enqueued", true},
+		{"applied, its answer lost, then refused", []fault{lostAnswer, forbidden}, again, admission.OutcomeConfirmed, true,
+			"cpu: 4", "Dequeued", false},
+		{"request lost, then refused for a while", []fault{lost, forbidden, refused}, again, admission.OutcomeConfirmed, true,
+			"cpu: 4", "Dequeued", false},
 		{"gone", []fault{deleted}, admission.OutcomeRefuted, admission.OutcomeRefuted, false, "none", "", false},
 		{"gone after an unknown outcome", []fault{lostAnswer, deleted}, again, admission.OutcomeRefuted,
 			false, "none", "", false},

@@ -197,6 +197,7 @@ func (p *pool) try(ctx context.Context, w *Write) (r Result) {
 		if cause := recover(); cause != nil {
 			p.metrics.Inc(metrics.PanicsTotal, "write")
 			klog.FromContext(ctx).Error(nil, "Recovered from a panic", "where", "write", "cause", cause)
+			w.answerLost()
 			r = Result{write: w, outcome: admission.OutcomeUnknown}
 		}
 	}()

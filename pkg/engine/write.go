@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -37,7 +38,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Write is one status patch. It is immutable, so sending it again is the same request.
+// requestLifetime is after how long a request is over whose answer was lost: twice the time that an API server gives
+// it.
+const requestLifetime = 2 * time.Minute
+
+// Write is one status patch. What it sends is immutable, so sending it again is the same request.
 type Write struct {
 	id       int64
 	kind     writeKind
@@ -49,6 +54,9 @@ type Write struct {
 	decided  time.Time
 	decision decision // nil if the write only informs
 	reason   string   // label of metrics
+	// lost is when the answer to an attempt was last lost; zero for never.
+	lost  time.Time
+	clock clock.PassiveClock
 	// said and tries belong to the writing of a reason.
 	said   unit.Saying
 	tries  int
@@ -98,9 +106,31 @@ func (w *Write) data() ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// Do sends the patch once and says what became of it. On a conflict the object is read back: the patch may have been
-// applied by an earlier attempt whose answer was lost.
+// Do sends the patch once and says what became of it. An earlier attempt whose answer was lost may have been applied,
+// or may be yet: a refusal of this one says nothing about that.
 func (w *Write) Do(ctx context.Context, client rest.Interface) Result {
+	r := w.attemptOnce(ctx, client)
+	switch {
+	case !w.decides():
+	case r.outcome == admission.OutcomeUnknown:
+		w.answerLost()
+	case r.outcome == admission.OutcomeRefused && !w.lost.IsZero():
+		seen := w.readBack(ctx, client, r.err)
+		seen.conflict = false
+		if seen.outcome != admission.OutcomeRefuted || seen.gone || seen.fresh.ResourceVersion != w.base.ResourceVersion {
+			return seen
+		}
+		if w.clock.Since(w.lost) < requestLifetime {
+			r.outcome = admission.OutcomeUnknown
+		}
+	}
+	return r
+}
+
+func (w *Write) answerLost() { w.lost = w.clock.Now() }
+
+// attemptOnce reads the object back on a conflict: the patch may have been applied by an earlier attempt.
+func (w *Write) attemptOnce(ctx context.Context, client rest.Interface) Result {
 	data, err := w.data()
 	if err != nil {
 		return Result{write: w, outcome: admission.OutcomeRefused, err: err}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -31,12 +32,13 @@ type writers struct {
 	pool   *pool // nil if somebody else takes the writes
 	submit func(*Write)
 	ctx    context.Context // parent of all writes: they end with the process
+	clock  clock.PassiveClock
 	last   int64
 	ready  []*Write
 }
 
 func newWriters(o *Options, settle func(Result)) *writers {
-	w := &writers{submit: o.Submit, ctx: context.Background()}
+	w := &writers{submit: o.Submit, ctx: context.Background(), clock: o.Clock}
 	if w.submit == nil {
 		w.pool = newPool(o, settle)
 		w.submit = w.pool.submit
@@ -70,7 +72,7 @@ func (w *writers) queue(q *queueObject, status map[string]any, now time.Time) *W
 
 func (w *writers) write(next Write) *Write {
 	w.last++
-	next.id = w.last
+	next.id, next.clock = w.last, w.clock
 	next.ctx, next.cancel = context.WithCancel(w.ctx)
 	return &next
 }
