@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/answer"
 )
 
 const (
@@ -101,7 +102,7 @@ func (s *sources) fetchUnit(ctx context.Context, name types.NamespacedName) (*un
 		switch {
 		case err == nil:
 			return u, nil
-		case isGone(err, name.Name):
+		case answer.IsGone(err, name.Name):
 			return nil, nil
 		default:
 			return nil, err

@@ -197,7 +197,7 @@ func (p *pool) try(ctx context.Context, w *Write) (r Result) {
 		if cause := recover(); cause != nil {
 			p.metrics.Inc(metrics.PanicsTotal, "write")
 			klog.FromContext(ctx).Error(nil, "Recovered from a panic", "where", "write", "cause", cause)
-			w.answerLost()
+			w.lost = p.clock.Now()
 			r = Result{write: w, outcome: admission.OutcomeUnknown}
 		}
 	}()
@@ -236,11 +236,7 @@ func backoff(n int) time.Duration {
 }
 
 func (p *pool) count(r Result) {
-	outcome := map[admission.Outcome]string{
-		admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted",
-		admission.OutcomeRefused: "refused", admission.OutcomeUnknown: "unknown",
-	}[r.outcome]
-	p.metrics.Inc(metrics.StatusWritesTotal, string(r.write.kind), outcome)
+	p.metrics.Inc(metrics.StatusWritesTotal, string(r.write.kind), results[r.outcome])
 	if r.conflict {
 		p.metrics.Inc(metrics.WriteConflictsTotal)
 	}

@@ -50,7 +50,7 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 		// settled by the object already
 	case r.outcome == admission.OutcomeUnknown:
 		rec.act().unknown = true
-		e.countAttempt("unknown", w)
+		e.countAttempt(results[r.outcome], w)
 		key := rec.object.key()
 		e.core.call("", func(s *admission.State) { s.Settle(now, key, w.attempt, admission.OutcomeUnknown) })
 		if w.appliedTo(rec.object) {
@@ -66,7 +66,8 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 
 // results are labels of metrics.
 var results = map[admission.Outcome]string{
-	admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted", admission.OutcomeRefused: "refused",
+	admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted",
+	admission.OutcomeRefused: "refused", admission.OutcomeUnknown: "unknown",
 }
 
 // settle lands the decision in flight with a definite outcome.

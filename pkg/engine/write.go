@@ -19,7 +19,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -36,10 +35,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/answer"
 )
 
-// requestLifetime is after how long a request is over whose answer was lost: twice the time that an API server gives
-// it.
+// requestLifetime is for how long an API server may be at work on a request: twice its own limit.
 const requestLifetime = 2 * time.Minute
 
 // Write is one status patch. What it sends is immutable, so sending it again is the same request.
@@ -110,11 +109,9 @@ func (w *Write) data() ([]byte, error) {
 // or may be yet: a refusal of this one says nothing about that.
 func (w *Write) Do(ctx context.Context, client rest.Interface) Result {
 	r := w.attemptOnce(ctx, client)
-	switch {
-	case !w.decides():
-	case r.outcome == admission.OutcomeUnknown:
-		w.answerLost()
-	case r.outcome == admission.OutcomeRefused && !w.lost.IsZero():
+	if r.outcome == admission.OutcomeUnknown {
+		w.lost = w.clock.Now()
+	} else if r.outcome == admission.OutcomeRefused && w.decides() && !w.lost.IsZero() {
 		seen := w.readBack(ctx, client, r.err)
 		seen.conflict = false
 		if seen.outcome != admission.OutcomeRefuted || seen.gone || seen.fresh.ResourceVersion != w.base.ResourceVersion {
@@ -126,8 +123,6 @@ func (w *Write) Do(ctx context.Context, client rest.Interface) Result {
 	}
 	return r
 }
-
-func (w *Write) answerLost() { w.lost = w.clock.Now() }
 
 // attemptOnce reads the object back on a conflict: the patch may have been applied by an earlier attempt.
 func (w *Write) attemptOnce(ctx context.Context, client rest.Interface) Result {
@@ -190,36 +185,10 @@ func (w *Write) appliedTo(u *unitObject) bool {
 	return u.UID == w.base.UID && u.attempts == w.attempt && w.decision.appliedTo(u)
 }
 
-// failed sorts errors by what they say about the object, not by what they say about the request: unless it is certain
-// that nothing was and will be applied, the outcome is unknown.
+// failed is the result of an attempt that ended with an error.
 func (w *Write) failed(err error) Result {
-	r := Result{write: w, outcome: admission.OutcomeUnknown, err: err}
-	switch {
-	case isGone(err, w.key.Name):
-		r.outcome, r.gone = admission.OutcomeRefuted, true
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
-		apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err),
-		apierrors.IsRequestEntityTooLargeError(err):
-		r.outcome = admission.OutcomeRefused
-	}
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		r.retryAfter = time.Duration(seconds) * time.Second
-	}
-	return r
-}
-
-// isGone tells a missing object from a missing resource: while a CRD is being replaced every path is not found.
-func isGone(err error, name string) bool {
-	if !apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name == name &&
-		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	a := answer.Of(err, w.key.Name)
+	return Result{write: w, outcome: a.Outcome, gone: a.Gone, retryAfter: a.RetryAfter, err: err}
 }
 
 // admittedSets are the pod sets with so many pods each, or whole.

@@ -31,6 +31,8 @@ type gangGroup struct {
 	asks    decide.Bundle
 	// met are the heads of the pass that are members, by their indices there.
 	met []int
+	// tried: whether they fit is known.
+	tried bool
 }
 
 // gangGroupOf is that of a unit that is decided with others; nil for one that is decided alone.
@@ -72,17 +74,27 @@ func (p *pass) gangGroupInPass(u *record) *gangGroup {
 	return gg
 }
 
-// meet is for a head that is decided with others, and says whether all of them fit.
+// meet is for a head that is decided with others, and says whether all of them fit. Those of a head that takes what
+// others hold have their turn with it.
 func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
+	if slices.ContainsFunc(gg.met, func(i int) bool { return p.asks.Heads()[i].Of == at }) {
+		return false
+	}
 	index := p.asks.Await(at, &at.group.Notes.ask)
 	if !slices.Contains(gg.members, at.unit) {
 		return false
 	}
-	if gg.met = append(gg.met, index); len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
+	gg.met = append(gg.met, index)
+	for _, u := range gg.members {
+		if g := u.group; at.group.Notes.takes && !g.Notes.takes && g.Open() && p.fits(now, g, p.lines.full(g.Notes.queue)) {
+			return true
+		}
+	}
+	if gg.tried || len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
 		return false
 	}
-	if p.asks.TryTogether(&gg.asks, gg.met) {
-		return true
+	if gg.tried = true; p.asks.TryTogether(&gg.asks, gg.met) {
+		return !slices.ContainsFunc(gg.members, isTaking) // else until those writes are settled
 	}
 	for _, i := range gg.met {
 		if of := p.asks.Heads()[i].Of; of.group.Notes.ask.Blocking && !p.claimEnded(now, of.unit) {
@@ -97,11 +109,9 @@ func (p *pass) roomForAll(gg *gangGroup) bool {
 	for _, u := range gg.members {
 		q, all, same := u.group.Notes.queue, 0, 0
 		for _, o := range gg.members {
-			if o.group.Notes.queue == q {
+			if n := &o.group.Notes; n.queue == q {
 				all++
-			}
-			if o.group.Notes.namespace != "" && o.group.Notes.queue == q {
-				same++
+				same += min(len(n.namespace), 1)
 			}
 		}
 		if !p.lines.roomFor(q, all) || !p.lines.roomForOf(q, u.spec.Namespace(), same) {

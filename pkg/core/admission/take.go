@@ -57,13 +57,15 @@ func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 	all := t.pass.asks.Heads()
 	for i := range all {
 		u, n := all[i].Of.unit, &all[i].Of.group.Notes
+		with := t.pass.together(u)
 		switch {
-		case u.stage != stageWaiting:
+		case u.stage != stageWaiting || slices.ContainsFunc(with, isTaking):
 		case n.queue.spec.Preemption.TakesNothing() && n.searched.IsZero() && u.spec.TakesFrom == "": // as most are
-		case !t.mayTake(now, u):
+		case !t.mayTake(now, with):
 			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
 				return true
 			}
+		case with[0] != u: // it takes with that one
 		case all[i].Cause().Stopped != "":
 			t.hinder(now, u.group, reclaim.Obstacle{})
 		case now.Before(n.searched.Add(searchPause)):
@@ -94,27 +96,38 @@ func (t *taking) again(at time.Time) {
 	t.roster.progress.inVain = true
 }
 
-// search has a head take the units that are found, in addition to those from whom it takes already.
-func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) bool {
-	by := takerOf(u)
-	set, obstacle := reclaim.New(t.tree, by, leaving, t.promised(u)).Find(among)
-	u.group.Notes.searched = now
-	from := t.takenBy(u, leaving)
-	var found []*record
-	for _, h := range set {
-		found = append(found, h.Of...)
+// search has a head, and those that are admitted with it, take the units that are found, in addition to those from whom
+// they take already.
+func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) (took bool) {
+	with := t.pass.together(u)
+	by := each(with, takerOf)
+	found, obstacle := reclaim.Together(t.tree, by, leaving, t.promised(with), among)
+	dry := func(by reclaim.Taker) bool { return by.Policy.DryRun }
+	if len(found) > 0 && slices.ContainsFunc(by, dry) {
+		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(slices.Concat(found...), holdOf)), true
+		found = nil
 	}
-	if by.Policy.DryRun {
-		obstacle.DryRun, found, plan.Tried = reclaim.NewDryRun(each(found, holdOf)), nil, true
+	from, most := make([][]*record, len(with)), 0
+	for i, u := range with {
+		u.group.Notes.searched = now
+		t.hinder(now, u.group, obstacle)
+		if from[i] = t.takenBy(u, leaving); len(found) > 0 {
+			from[i] = append(from[i], found[i]...)
+		}
+		most = max(most, len(from[i]))
 	}
-	t.hinder(now, u.group, obstacle)
 	if len(found) == 0 {
 		t.again(obstacle.Until)
-		return len(from) == 0 && t.launch(now, u, "", plan) // it did not get it: it claims nothing any more
+		if most > 0 {
+			return false
+		}
+	} else if most > reclaim.MostHolds || !t.foreseen(now, u, from[0], plan) {
+		return false
 	}
-	from = append(from, found...)
-	takes := reclaim.Join(each(from, holdOf))
-	return len(from) <= reclaim.MostHolds && t.foreseen(now, u, takes, from, plan) && t.launch(now, u, takes, plan)
+	for i, u := range with { // without any they did not get it: they claim nothing any more
+		took = t.launch(now, u, reclaim.Join(each(from[i], holdOf)), plan) || took
+	}
+	return took
 }
 
 // takenBy are the units that give back what they hold because a unit takes it.
@@ -131,16 +144,17 @@ func (t *taking) takenBy(u *record, leaving []holder) (from []*record) {
 
 func holdOf(u *record) string { return u.spec.Hold() }
 
-func each(of []*record, name func(*record) string) (names []string) {
+func each[T any](of []*record, is func(*record) T) (all []T) {
 	for _, u := range of {
-		names = append(names, name(u))
+		all = append(all, is(u))
 	}
-	return names
+	return all
 }
 
 // foreseen says that the pods of a unit would find nodes with those gone from whom it takes, if a check of the unit
 // depends on that. It asks where that is not known.
-func (t *taking) foreseen(now time.Time, u *record, takes string, from []*record, plan *writes.Plan) bool {
+func (t *taking) foreseen(now time.Time, u *record, from []*record, plan *writes.Plan) bool {
+	takes := reclaim.Join(each(from, holdOf))
 	if len(life.AdmissionChecks(t.roster.facts(now, u))) == 0 {
 		return true
 	}
@@ -163,7 +177,7 @@ func (t *taking) hinder(now time.Time, g *group, by reclaim.Obstacle) {
 
 // launch puts in flight what a unit takes, if that is anything new. It stays in line.
 func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Plan) bool {
-	if takes == u.spec.TakesFrom && takes == "" {
+	if takes == u.spec.TakesFrom && takes == takesFrom(u) {
 		return false
 	}
 	t.roster.leave(u)
@@ -175,13 +189,15 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Pla
 	return true
 }
 
-// mayTake is for a head that waits for its first pods, alone, in a queue that lets it take, without admission checks
-// but those whose answers are foreseen.
-func (t *taking) mayTake(now time.Time, u *record) bool {
-	by := takerOf(u)
-	unforeseen := func(c queue.AdmissionCheck) bool { return !c.Foreseen }
-	return !by.Policy.TakesNothing() && !u.group.Notes.inGangGroup && by.Entitled(t.tree) &&
-		!slices.ContainsFunc(life.AdmissionChecks(t.roster.facts(now, u)), unforeseen)
+// mayTake is for a head that waits for its first pods, with those that are admitted with it, in queues that let them
+// take. One that is alone may have admission checks whose answers are foreseen.
+func (t *taking) mayTake(now time.Time, with []*record) bool {
+	return len(with) > 0 && !slices.ContainsFunc(with, func(u *record) bool {
+		by := takerOf(u)
+		unforeseen := func(c queue.AdmissionCheck) bool { return !c.Foreseen || len(with) > 1 }
+		return by.Policy.TakesNothing() || !by.Entitled(t.tree) ||
+			slices.ContainsFunc(life.AdmissionChecks(t.roster.facts(now, u)), unforeseen)
+	})
 }
 
 func takerOf(u *record) reclaim.Taker {
@@ -218,10 +234,10 @@ func (t *taking) holder(u *record, quota string, amount resources.List, jobs int
 	return h
 }
 
-// promised is what other units take and do not hold yet.
-func (t *taking) promised(but *record) (promised []holder) {
+// promised is what other units than these take and do not hold yet.
+func (t *taking) promised(but []*record) (promised []holder) {
 	for _, key := range t.roster.takers.Keys() {
-		if u := t.roster.units[key]; u != but {
+		if u := t.roster.units[key]; !slices.Contains(but, u) {
 			promised = append(promised, t.holder(u, u.spec.Quota, u.asks(), u.jobs()))
 		}
 	}

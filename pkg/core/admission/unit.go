@@ -195,6 +195,9 @@ func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage =
 // takes says that the unit takes what others hold, or is about to.
 func takes(u *record) bool { return u.stage == stageTaking && u.taking != "" || takesFrom(u) != "" }
 
+// isTaking says that the write is in flight that says so.
+func isTaking(u *record) bool { return u.stage == stageTaking }
+
 // takesFrom is what the unit takes while it waits; empty for nothing.
 func takesFrom(u *record) string {
 	if !u.stage.waits() || u.spec.TakesFrom == u.outOfDate {

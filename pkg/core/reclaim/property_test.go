@@ -57,6 +57,7 @@ type job struct {
 	holds             bool
 	leaves            bool // by itself
 	promised          bool // waits for what it has taken back already
+	expected          bool // is served together with the one that takes, or not at all
 	cost              Cost
 }
 
@@ -141,6 +142,17 @@ func (w *world) inUse(level, kind string, gone []*job) (sum int64) {
 	return sum
 }
 
+// comesTo is what is in use once all are served together that are to be, but for the unit itself.
+func (w *world) comesTo(level, kind string, j *job, gone []*job) int64 {
+	sum := w.inUse(level, kind, gone)
+	for _, o := range w.units {
+		if o.expected && o != j && !o.promised && slices.Contains(w.path(o.leaf), level) {
+			sum += o.asks[kind]
+		}
+	}
+	return sum
+}
+
 // shortAt says of what there is too little for a unit at one of its levels.
 func (w *world) shortAt(level string, j *job, gone []*job) (short []string) {
 	for _, kind := range kinds {
@@ -170,7 +182,7 @@ func (w *world) withinMin(j *job, shared func(level string) bool, gone []*job) b
 		for _, kind := range kinds {
 			least, named := w.min[x][kind]
 			if n := j.asks[kind]; n > 0 && (!named && slices.Contains(w.shortOf(j, gone), kind) ||
-				named && w.inUse(x, kind, gone)+n > least) {
+				named && w.comesTo(x, kind, j, gone)+n > least) {
 				return false
 			}
 		}
@@ -234,7 +246,7 @@ func (w *world) rightTo(j, v *job, gone []*job) bool {
 	}
 	over := func(y string) bool {
 		return slices.ContainsFunc(short, func(kind string) bool {
-			return v.asks[kind] > 0 && w.inUse(y, kind, gone) > w.min[y][kind]
+			return v.asks[kind] > 0 && w.comesTo(y, kind, j, gone) > w.min[y][kind]
 		})
 	}
 	for _, y := range its {
@@ -276,8 +288,15 @@ func (w *world) raised(j *job, gone []*job) (raised []string) {
 	return raised
 }
 
-// search asks the package.
-func (w *world) search(j *job) (set []*job) {
+// search asks the package about one.
+func (w *world) search(j *job) []*job {
+	if sets := w.searchTogether(j); sets != nil {
+		return sets[0]
+	}
+	return nil
+}
+
+func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 	l := ledger.New()
 	tree := capacity.NewTree(l)
 	for _, name := range w.names {
@@ -314,15 +333,14 @@ func (w *world) search(j *job) (set []*job) {
 			holders = append(holders, h)
 		}
 	}
-	route := tree.Route(j.leaf)
-	ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
-	by := Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy}
-	found, obstacle := New(tree, by, leaving, promised).Find(Sort(holders))
-	w.obstacle = obstacle
-	for _, h := range found {
-		set = append(set, h.Of...)
+	var takers []Taker
+	for _, j := range jobs {
+		route := tree.Route(j.leaf)
+		ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
+		takers = append(takers, Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy})
 	}
-	return set
+	sets, w.obstacle = Together(tree, takers, leaving, promised, Sort(holders))
+	return sets
 }
 
 // Each set that is found is one that plain sums allow, and none of it can stay.
@@ -358,6 +376,83 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Requests that are served together take one after the other, each as if it had what those before it take. None of what
+// they take can stay.
+func TestSetsOfSeveralAreSufficientAndMinimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, false)
+		w.policy.WithinQueue = queue.VictimsNone
+		for _, u := range w.units[2:] {
+			u.holds = w.fits(u, nil) && rapid.IntRange(0, 3).Draw(t, "holds") > 0
+		}
+		jobs := w.units[:2]
+		jobs[0].expected, jobs[1].expected = true, true
+		within := true
+		for _, j := range jobs {
+			for _, kind := range kinds {
+				least, named := w.min[j.leaf][kind]
+				within = within && (j.asks[kind] == 0 || !named || w.comesTo(j.leaf, kind, j, nil)+j.asks[kind] <= least)
+			}
+		}
+		// inTurn says whether each has the right to its set, and fits then.
+		inTurn := func(sets [][]*job) bool {
+			defer func() { jobs[0].promised = false }()
+			if len(slices.Concat(sets...)) > 0 && !within {
+				return false
+			}
+			for _, v := range sets[0] {
+				defer func() { v.holds = true }()
+			}
+			may := w.fits(jobs[0], nil) && len(sets[0]) == 0 || w.taken(jobs[0], sets[0])
+			for _, v := range sets[0] {
+				v.holds = false
+			}
+			jobs[0].promised = true
+			return may && (w.fits(jobs[1], nil) && len(sets[1]) == 0 || w.taken(jobs[1], sets[1]))
+		}
+		sets := w.searchTogether(jobs...)
+		if sets == nil {
+			if first := w.search(jobs[0]); first != nil && within {
+				require.False(t, inTurn([][]*job{first, nil}), "what the first takes is enough for both")
+			}
+			return
+		}
+		require.True(t, inTurn(sets), "they may take what they take")
+		all := slices.Concat(sets...)
+		for _, v := range all {
+			rest := slices.DeleteFunc(slices.Clone(all), func(o *job) bool { return slices.Contains(w.together(v), o) })
+			require.False(t, inSomeOrder(rest, func(rest []*job) bool {
+				for n := range len(rest) + 1 {
+					if inTurn([][]*job{rest[:n], rest[n:]}) {
+						return true
+					}
+				}
+				return false
+			}), "%s could stay", v.name)
+		}
+	})
+}
+
+// inSomeOrder says that something is so of some order of a few units.
+func inSomeOrder(units []*job, is func([]*job) bool) bool {
+	if len(units) > 5 {
+		return is(units)
+	}
+	var some func(first, rest []*job) bool
+	some = func(first, rest []*job) bool {
+		if len(rest) == 0 {
+			return is(first)
+		}
+		for i, u := range rest {
+			if some(append(slices.Clone(first), u), slices.Delete(slices.Clone(rest), i, i+1)) {
+				return true
+			}
+		}
+		return false
+	}
+	return some(nil, units)
 }
 
 // The owner of a min gets it, whatever others hold, and taking comes to an end: if nobody leaves, nobody waits whose

@@ -93,9 +93,17 @@ func (s *Search[T]) raises(number int) bool {
 // Entitled says whether a request may have a right to anything: its queue lets it take from units of lower priority
 // there, or from others and its quota is within its min with it.
 func (t *Taker) Entitled(tree *capacity.Tree) bool {
-	s := &Search[struct{}]{Taker: *t, tree: tree, short: make([]bool, len(t.Ask.Need))}
 	return t.Policy.WithinQueue != queue.VictimsNone ||
-		t.Policy.Reclaim != queue.VictimsNone && !s.exceedsMin(t.Ask.Leaf())
+		t.Policy.Reclaim != queue.VictimsNone && t.withinMin(tree, nil)
+}
+
+// withinMin says that the quota is within its min with the request and others.
+func (t *Taker) withinMin(tree *capacity.Tree, others []Taker) bool {
+	s := &Search[struct{}]{
+		Taker: *t, tree: tree, short: make([]bool, len(t.Ask.Need)), gone: map[*capacity.Level][]int64{},
+	}
+	expect(s, others)
+	return !s.exceedsMin(t.Ask.Leaf())
 }
 
 // branches are the levels of two routes strictly below their lowest common ancestor.

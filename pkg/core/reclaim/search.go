@@ -265,13 +265,18 @@ func (s *Search[T]) release(h *Holder[T], by int64) {
 		for _, lim := range part.Route.Limits(false) {
 			s.view.Return(lim, amounts)
 		}
-		for _, l := range part.Route.Levels {
-			if s.gone[l] == nil {
-				s.gone[l] = make([]int64, len(s.Ask.Need))
-			}
-			for i, n := range amounts {
-				s.gone[l][i] += n
-			}
+		s.lessen(part.Route, amounts)
+	}
+}
+
+// lessen has so much less be in use on a route.
+func (s *Search[T]) lessen(route *capacity.Route, amounts []int64) {
+	for _, l := range route.Levels {
+		if s.gone[l] == nil {
+			s.gone[l] = make([]int64, len(s.Ask.Need))
+		}
+		for i, n := range amounts {
+			s.gone[l][i] += n
 		}
 	}
 }

@@ -111,6 +111,24 @@ func (s *Sizes) At(step int64) (request resources.List, pods int64) {
 	return request, pods
 }
 
+// Greatest is the greatest size that fits, if the least is known to. What fits in one size fits in all that are smaller.
+// Counts are none for the whole.
+func (s *Sizes) Greatest(fits func(request resources.List) bool) (request resources.List, pods int64, counts []int64) {
+	lo, hi := int64(0), s.Steps()
+	for lo < hi {
+		step := lo + (hi-lo)/2
+		if request, _ := s.At(step); fits(request) {
+			hi = step
+		} else {
+			lo = step + 1
+		}
+	}
+	if request, pods = s.At(lo); lo > 0 {
+		counts = s.Counts(lo)
+	}
+	return request, pods, counts
+}
+
 // Steps is how many sizes there are in addition to the whole.
 func (s *Sizes) Steps() int64 { return s.steps }
 

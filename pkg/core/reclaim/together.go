@@ -1,0 +1,114 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reclaim
+
+import (
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// mostSpared bounds the sets of several requests of which each holder is tried whether it need not be taken.
+const mostSpared = 32
+
+// Together finds whom several requests take from that are served together or not at all: some for each, none where it
+// needs none. A request finds gone what those before it take, and in use what all others ask for: they reclaim only if
+// each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is,
+// or nobody has to be taken from.
+func Together[T any](
+	tree *capacity.Tree, takers []Taker, leaving, promised, among []Holder[T],
+) (units [][]T, o Obstacle) {
+	takers = slices.Clone(takers)
+	for i := range takers {
+		if len(takers) > 1 && !takers[i].withinMin(tree, others(takers, i)) {
+			for j := range takers {
+				takers[j].Policy.Reclaim = queue.VictimsNone
+			}
+			break
+		}
+	}
+	sets, o := inTurn(tree, takers, leaving, promised, among)
+	all := slices.Concat(sets...)
+	if len(all) == 0 {
+		return nil, o
+	}
+	for spares := len(takers) > 1 && len(all) <= mostSpared; spares; {
+		spares = false
+		for i := range all {
+			rest := make([]Holder[T], 0, len(all))
+			for _, h := range slices.Delete(slices.Clone(all), i, i+1) {
+				rest = append(rest, *h)
+			}
+			fewer, _ := inTurn(tree, takers, leaving, promised, rest)
+			if spares = len(fewer) > 0; spares {
+				sets, all = fewer, slices.Concat(fewer...)
+				break
+			}
+		}
+	}
+	units = make([][]T, len(sets))
+	for i, set := range sets {
+		for _, h := range set {
+			units[i] = append(units[i], h.Of...)
+		}
+	}
+	return units, o
+}
+
+func others(takers []Taker, but int) []Taker { return slices.Delete(slices.Clone(takers), but, but+1) }
+
+// inTurn has each request take from those that are left.
+func inTurn[T any](
+	tree *capacity.Tree, takers []Taker, leaving, promised, among []Holder[T],
+) (sets [][]*Holder[T], o Obstacle) {
+	promised = slices.Clone(promised)
+	for i, by := range takers {
+		s := New(tree, by, leaving, promised)
+		for _, h := range slices.Concat(sets...) {
+			s.release(h, 1)
+		}
+		clear(s.given)
+		expect(s, takers[i+1:])
+		s.look()
+		set, obstacle := s.Find(among)
+		if len(set) == 0 && !s.Fits() {
+			return nil, obstacle
+		}
+		sets = append(sets, set)
+		var rest []Holder[T]
+		for i := range among {
+			if !slices.Contains(set, &among[i]) {
+				rest = append(rest, among[i])
+			}
+		}
+		among = rest
+		promised = append(promised, Holder[T]{Parts: []Part{{Route: by.Ask.Route, Held: by.Ask.Need}}})
+	}
+	return sets, o
+}
+
+// expect has what others ask for be in use, as far as the right is concerned.
+func expect[T any](s *Search[T], others []Taker) {
+	for i := range others {
+		amounts := slices.Clone(others[i].Ask.Need)
+		for j := range amounts {
+			amounts[j] = -amounts[j]
+		}
+		s.lessen(others[i].Ask.Route, amounts)
+	}
+}
