@@ -100,7 +100,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, takers bool) (fits *group, 
 	p.asks.Line()
 	full := p.lines.full(q)
 	q.line.Heads(func(g *group) bool {
-		if g.Notes.takes != takers {
+		if q.takers > 0 && g.Notes.takes != takers {
 			return true
 		}
 		if takers {
@@ -135,11 +135,11 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 			return p.meet(now, gg, at)
 		}
 	}
-	if at.unit.stage == stageTaking && p.asks.Fits(a, a.Need) {
-		p.asks.Stop(at, a, unit.ReasonPending) // until that write is settled
-		return false
-	}
 	if p.asks.Try(at, a) {
+		if at.unit.stage == stageTaking {
+			p.asks.Withhold(unit.ReasonPending) // until that write is settled
+			return false
+		}
 		return true
 	}
 	if a.Blocking && !p.claimEnded(now, at.unit) {

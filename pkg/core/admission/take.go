@@ -57,10 +57,12 @@ func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 	all := t.pass.asks.Heads()
 	for i := range all {
 		u, n := all[i].Of.unit, &all[i].Of.group.Notes
+		if n.queue.spec.Preemption.TakesNothing() && n.searched.IsZero() && u.spec.TakesFrom == "" { // as most are
+			continue
+		}
 		with := t.pass.together(u)
 		switch {
 		case u.stage != stageWaiting || slices.ContainsFunc(with, isTaking):
-		case n.queue.spec.Preemption.TakesNothing() && n.searched.IsZero() && u.spec.TakesFrom == "": // as most are
 		case !t.mayTake(now, with):
 			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
 				return true

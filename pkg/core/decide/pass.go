@@ -107,6 +107,9 @@ func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 	return h.fits()
 }
 
+// Withhold has the head that Try found to fit wait for another reason. It claims nothing.
+func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped = reason }
+
 // Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route already.
 func (p *Pass[T]) Block() {
 	h := &p.heads[len(p.heads)-1]
