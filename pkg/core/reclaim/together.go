@@ -43,31 +43,40 @@ func Together[T any](
 		}
 	}
 	sets, o := inTurn(tree, takers, leaving, promised, among)
-	all := slices.Concat(sets...)
-	if len(all) == 0 {
+	for again := len(takers) > 1; again; {
+		var fewer [][]*Holder[T]
+		if fewer, again = spare(tree, takers, leaving, promised, slices.Concat(sets...)); again {
+			sets = fewer
+		}
+	}
+	for _, set := range sets {
+		var its []T
+		for _, h := range set {
+			its = append(its, h.Of...)
+		}
+		units = append(units, its)
+	}
+	if len(slices.Concat(units...)) == 0 {
 		return nil, o
 	}
-	for spares := len(takers) > 1 && len(all) <= mostSpared; spares; {
-		spares = false
-		for i := range all {
-			rest := make([]Holder[T], 0, len(all))
-			for _, h := range slices.Delete(slices.Clone(all), i, i+1) {
+	return units, o
+}
+
+// spare finds sets that leave out one of those that are taken, if there are any.
+func spare[T any](
+	tree *capacity.Tree, takers []Taker, leaving, promised []Holder[T], taken []*Holder[T],
+) (sets [][]*Holder[T], found bool) {
+	for i := 0; i < len(taken) && len(taken) <= mostSpared && !found; i++ {
+		var rest []Holder[T]
+		for j, h := range taken {
+			if j != i {
 				rest = append(rest, *h)
 			}
-			fewer, _ := inTurn(tree, takers, leaving, promised, rest)
-			if spares = len(fewer) > 0; spares {
-				sets, all = fewer, slices.Concat(fewer...)
-				break
-			}
 		}
+		sets, _ = inTurn(tree, takers, leaving, promised, rest)
+		found = len(sets) > 0
 	}
-	units = make([][]T, len(sets))
-	for i, set := range sets {
-		for _, h := range set {
-			units[i] = append(units[i], h.Of...)
-		}
-	}
-	return units, o
+	return sets, found
 }
 
 func others(takers []Taker, but int) []Taker { return slices.Delete(slices.Clone(takers), but, but+1) }
