@@ -19,7 +19,6 @@ package quotatree
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"strconv"
 	"strings"
@@ -30,6 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/quotaname"
 )
 
 // Labels and annotations of ElasticQuotas that Koordinator reads.
@@ -44,8 +44,6 @@ const (
 	annotationStrict      = koordinatorPrefix + "max-strict-check-resource-keys"
 
 	rootQuota = "koordinator-root-quota"
-	// builtInPrefix begins the names of quotas that Koordinator makes itself.
-	builtInPrefix = "koordinator-"
 )
 
 // Labels and annotations of ElasticQuotas that are made of a tree.
@@ -57,9 +55,6 @@ const (
 	// annotationCarried lists the labels and annotations that come from attributes of the node, so that they go with them.
 	annotationCarried = "koord-queue/quota-tree-attributes"
 )
-
-// maxName is how long a name may be that is written into labels.
-const maxName = utilvalidation.LabelValueMaxLength
 
 // Reasons of problems.
 const (
@@ -146,7 +141,7 @@ func (x *expander) node(n *v1beta1.ElasticQuotaNode, up above) {
 	if up.path != "" {
 		path = up.path + "/" + n.Name
 	}
-	q := Quota{Node: path, Name: quotaName(n.Name), Parent: up.quota}
+	q := Quota{Node: path, Name: quotaname.Of(n.Name), Parent: up.quota}
 	if !x.takeName(&q, n) || !x.amounts(&q, n, up.max) || !x.takeMin(&q, up.left) {
 		x.park(n)
 		return
@@ -200,7 +195,7 @@ func (x *expander) takeMin(q *Quota, left corev1.ResourceList) bool {
 // park keeps what exists of a node and of all below it.
 func (x *expander) park(n *v1beta1.ElasticQuotaNode) {
 	x.out.Nodes++
-	if name := quotaName(n.Name); name != "" {
+	if name := quotaname.Of(n.Name); name != "" {
 		x.out.Keep.Insert(name)
 	}
 	for i := range n.Children {
@@ -208,34 +203,13 @@ func (x *expander) park(n *v1beta1.ElasticQuotaNode) {
 	}
 }
 
-// quotaName makes the name of an ElasticQuota of the name of a node; empty if nothing of it can be used.
-func quotaName(node string) string {
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		default:
-			return '-'
-		}
-	}, node)
-	name = strings.Trim(name, "-.")
-	if len(name) > maxName {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(node))
-		name = fmt.Sprintf("%s-%08x", strings.TrimRight(name[:maxName-9], "-."), h.Sum32())
-	}
-	return name
-}
-
 func (x *expander) takeName(q *Quota, n *v1beta1.ElasticQuotaNode) bool {
 	switch {
 	case q.Name == "" || len(utilvalidation.IsDNS1123Subdomain(q.Name)) > 0:
 		x.problem(true, q.Node, reasonInvalidName, "%q cannot be made the name of an ElasticQuota", n.Name)
 		return false
-	case strings.HasPrefix(q.Name, builtInPrefix):
-		x.problem(true, q.Node, reasonInvalidName, "names that begin with %q are Koordinator's own", builtInPrefix)
+	case strings.HasPrefix(q.Name, quotaname.BuiltInPrefix):
+		x.problem(true, q.Node, reasonInvalidName, "names that begin with %q are Koordinator's own", quotaname.BuiltInPrefix)
 		return false
 	case x.names[q.Name] != "":
 		x.problem(true, q.Node, reasonNameTaken,

@@ -100,16 +100,3 @@ func print(b *strings.Builder, q *Quota) {
 		fmt.Fprintf(b, "  namespaces: %s\n", strings.Join(q.Namespaces, " "))
 	}
 }
-
-func TestQuotaName(t *testing.T) {
-	long := strings.Repeat("a", 70)
-	for node, want := range map[string]string{
-		"team-a": "team-a", "Team_A": "team-a", "root/team a": "root-team-a", "v1.2": "v1.2",
-		"--x..": "x", "团队": "", "": "", "团队-7": "7",
-		long: strings.Repeat("a", 54) + "-" + quotaName(long)[55:], strings.Repeat("a", 63): strings.Repeat("a", 63),
-	} {
-		require.Equal(t, want, quotaName(node), node)
-		require.LessOrEqual(t, len(quotaName(node)), 63)
-	}
-	require.NotEqual(t, quotaName(long), quotaName(long+"b"))
-}
