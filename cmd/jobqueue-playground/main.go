@@ -90,11 +90,11 @@ func newBuildCommand() *cobra.Command {
 			}
 			var others []binaries.Binary
 			if kubectl {
-				others = append(others, binaries.Kubectl(), binaries.Plugin())
+				others = append(others, binaries.Kubectl(), binaries.Plugin(), binaries.Migrate())
 			}
 			return build(cmd.Context(), screen.New(false), root, others...)
 		},
 	}
-	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "build kubectl and its plugin, too")
+	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "build kubectl, its plugin and jobqueue-migrate, too")
 	return cmd
 }

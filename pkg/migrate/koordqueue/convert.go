@@ -90,7 +90,7 @@ func Convert(documents []document.Document, out *finding.List) []*unstructured.U
 		out.Add(finding.Warning, finding.UnitsNotMoved, "QueueUnit", "spec.consumerRef",
 			"%d QueueUnits without a job are left out: their makers have to create them again.", c.others)
 	}
-	return append(c.quotaObjects, c.queueObjects...)
+	return append(c.queueObjects, c.quotaObjects...)
 }
 
 func (c *converter) unit(d document.Document) {

@@ -84,8 +84,8 @@ func (l *Level) Quota() string { return l.quota }
 // Leaf says whether jobs may name the quota, after Build.
 func (l *Level) Leaf() bool { return len(l.children) == 0 && !l.Group }
 
-// Build returns the ElasticQuotas of the levels, parents first, and the Queues of those without levels below them. A
-// level comes after the one above it.
+// Build returns the Queues of the levels that have none below them, and the ElasticQuotas, parents first. Queues come
+// before their quotas, or the controller would create them. A level comes after the one above it.
 func Build(levels []*Level, out *finding.List) []*unstructured.Unstructured {
 	b := &builder{out: out, names: map[string]*Level{}}
 	var named, tops []*Level
@@ -112,7 +112,7 @@ func Build(levels []*Level, out *finding.List) []*unstructured.Unstructured {
 			queues = append(queues, l.queue())
 		}
 	}
-	return append(quotas, queues...)
+	return append(queues, quotas...)
 }
 
 type builder struct {

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+// Package command is jobqueue-migrate: it reads files or a cluster, and writes objects and findings.
+package command
 
 import (
 	"context"
@@ -49,8 +50,8 @@ type options struct {
 	dryRun      bool
 }
 
-// command is jobqueue-migrate with all that is below it.
-func command(streams genericiooptions.IOStreams) *cobra.Command {
+// New is jobqueue-migrate with all that is below it.
+func New(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "jobqueue-migrate",
 		Short: "Moves the configuration of another queueing system here",
