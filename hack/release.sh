@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes a release to _artifacts/release/VERSION: images as OCI archives, the Helm chart, the kubectl plugin and its krew
-# manifest, notes and checksums. CHANGELOG.md must have a heading of the version. Nothing is published.
+# manifest, jobqueue-migrate, notes and checksums. CHANGELOG.md must have a heading of the version. Nothing is published.
 #
 #   VERSION    of the release, such as v0.3.0
 #   PREFIX     registry and path of the images; with PUSH=1 they are pushed there

@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command release writes what a release has beside images and chart: archives of the kubectl plugin, its krew manifest,
-// the notes of the release, and the checksums of all files. The same commit gives the same bytes.
+// Command release writes what a release has beside images and chart: archives of the programs for people, the krew
+// manifest of the kubectl plugin, the notes of the release, and the checksums of all files. The same commit gives the
+// same bytes.
 package main
 
 import (
@@ -37,7 +38,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// platforms of the plugin, as GOOS/GOARCH.
+// pluginName is the program that krew installs; migration is for the move from another system.
+const (
+	pluginName = "kubectl-jobqueue"
+	migration  = "jobqueue-migrate"
+)
+
+// platforms of the programs, as GOOS/GOARCH.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 
 func main() {
@@ -72,24 +79,19 @@ func release(version, out, url string) error {
 	}
 	krew := plugin(version)
 	for _, platform := range platforms {
-		program, err := build(platform)
-		if err != nil {
-			return err
+		for _, program := range []string{pluginName, migration} {
+			bin, file, packed, err := pack(platform, program, licence)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(out, file), packed, 0o644); err != nil {
+				return err
+			}
+			if program == pluginName {
+				krew.add(platform, bin, url+"/"+version+"/"+file, packed)
+			}
+			fmt.Println(file)
 		}
-		name := "kubectl-jobqueue"
-		if strings.HasPrefix(platform, "windows/") {
-			name += ".exe"
-		}
-		packed, err := archive(map[string][]byte{name: program, "LICENSE": licence})
-		if err != nil {
-			return err
-		}
-		file := "kubectl-jobqueue_" + strings.ReplaceAll(platform, "/", "_") + ".tar.gz"
-		if err := os.WriteFile(filepath.Join(out, file), packed, 0o644); err != nil {
-			return err
-		}
-		krew.add(platform, name, url+"/"+version+"/"+file, packed)
-		fmt.Println(file)
 	}
 	manifest, err := yaml.Marshal(krew)
 	if err != nil {
@@ -114,7 +116,22 @@ func section(changes, version string) (string, error) {
 	return strings.TrimSpace(text) + "\n", nil
 }
 
-func build(platform string) ([]byte, error) {
+// pack builds a program and returns its name on the platform, the name of its archive, and the archive.
+func pack(platform, program string, licence []byte) (bin, file string, packed []byte, err error) {
+	built, err := build(platform, program)
+	if err != nil {
+		return "", "", nil, err
+	}
+	bin = program
+	if strings.HasPrefix(platform, "windows/") {
+		bin += ".exe"
+	}
+	file = program + "_" + strings.ReplaceAll(platform, "/", "_") + ".tar.gz"
+	packed, err = archive(map[string][]byte{bin: built, "LICENSE": licence})
+	return bin, file, packed, err
+}
+
+func build(platform, name string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return nil, err
@@ -123,7 +140,7 @@ func build(platform string) ([]byte, error) {
 	program := filepath.Join(dir, "program")
 	goos, goarch, _ := strings.Cut(platform, "/")
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", program,
-		"./cmd/kubectl-jobqueue")
+		"./cmd/"+name)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {

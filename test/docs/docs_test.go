@@ -48,7 +48,8 @@ export KUBECONFIG=$PWD/_artifacts/playground/kubeconfig/admin.yaml PATH=$PWD/bin
 	"test images pushes to a registry of its own": `
 make images PREFIX=registry.example.com/queue TAG=v1 PUSH=1`,
 	"the playground has built it": `
-go install ./cmd/kubectl-jobqueue`,
+go install ./cmd/kubectl-jobqueue
+go install ./cmd/jobqueue-migrate`,
 	"a test of test/e2e removes all": `
 kubectl -n koord-queue scale deployment jobqueue-controller --replicas=0
 kubectl jobqueue uninstall --waiting=resume --yes

@@ -149,6 +149,14 @@ func Plugin() Binary {
 	}
 }
 
+// Migrate is jobqueue-migrate, for the tests of it and of the documentation.
+func Migrate() Binary {
+	return Binary{
+		Name: "jobqueue-migrate", Package: "./cmd/jobqueue-migrate",
+		Sources: []string{"go.mod", "go.sum", "apis", "pkg", "cmd/jobqueue-migrate"},
+	}
+}
+
 // Options of a build.
 type Options struct {
 	// Root is the top of the repository, Bin where the programs go; "" means bin/ in Root.
