@@ -41,14 +41,21 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// migrate runs jobqueue-migrate as the administrator, and returns what it writes.
-func (c *cluster) migrate(t *testing.T, args ...string) (out, findings string) {
+// tryMigrate runs jobqueue-migrate as the administrator, and returns what it writes.
+func (c *cluster) tryMigrate(t *testing.T, args ...string) (out, findings string, err error) {
 	t.Helper()
 	var written, said bytes.Buffer
 	cmd := command.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &written, ErrOut: &said})
 	cmd.SetArgs(append(args, "--kubeconfig", c.Kubeconfig(controlplane.Admin)))
-	require.NoError(t, cmd.ExecuteContext(t.Context()), "%s", said.String())
-	return written.String(), said.String()
+	err = cmd.ExecuteContext(t.Context())
+	return written.String(), said.String(), err
+}
+
+func (c *cluster) migrate(t *testing.T, args ...string) (out, findings string) {
+	t.Helper()
+	out, findings, err := c.tryMigrate(t, args...)
+	require.NoError(t, err, "%s", findings)
+	return out, findings
 }
 
 func objectsOf(t *testing.T, text string) (objects []*unstructured.Unstructured) {
@@ -137,6 +144,14 @@ func TestMigratedConfigurationRunsJobs(t *testing.T) {
 		return quotas
 	}
 
+	t.Run("a name that another namespace has", func(t *testing.T) {
+		c.quota(t, research, "climate", 1, 1)
+		applied, _, err := c.tryMigrate(t, "from-kueue", "-f", example("kueue"), "--dry-run=false")
+		require.ErrorContains(t, err, "nothing is applied: namespace research has an ElasticQuota climate")
+		require.Empty(t, applied)
+		require.NoError(t, c.dyn.Resource(elasticQuotas).Namespace(research).
+			Delete(t.Context(), "climate", metav1.DeleteOptions{}))
+	})
 	t.Run("Kueue", func(t *testing.T) {
 		require.Equal(t, map[string]bool{"climate": true, "genome": true}, run(t, "kueue", "-f", example("kueue")))
 		const account = "system:serviceaccount:"

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate"
@@ -43,7 +44,7 @@ func (o *options) read(ctx context.Context, out *finding.List) ([]document.Docum
 	if err != nil {
 		return nil, err
 	}
-	var documents []document.Document
+	var set document.Set
 	for _, kind := range o.source.Kinds {
 		mapping, err := mapper.RESTMapping(kind.GroupKind)
 		if meta.IsNoMatchError(err) {
@@ -52,17 +53,17 @@ func (o *options) read(ctx context.Context, out *finding.List) ([]document.Docum
 		if err != nil {
 			return nil, err
 		}
-		if documents, err = list(ctx, client, mapping, kind, documents, out); err != nil {
+		if err := list(ctx, client, mapping, kind, &set, out); err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.GroupKind, err)
 		}
 	}
-	return documents, nil
+	return set.Documents, nil
 }
 
 func list(
 	ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, kind migrate.Kind,
-	documents []document.Document, out *finding.List,
-) ([]document.Document, error) {
+	set *document.Set, out *finding.List,
+) error {
 	options := metav1.ListOptions{Limit: page}
 	if kind.ObjectName != "" {
 		options.FieldSelector = "metadata.name=" + kind.ObjectName
@@ -70,13 +71,14 @@ func list(
 	for {
 		items, err := client.Resource(mapping.Resource).List(ctx, options)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		room := true
 		for i := range items.Items {
-			documents = document.Append(documents, items.Items[i].Object, out)
+			room = set.Add(items.Items[i].Object, out)
 		}
-		if options.Continue = items.GetContinue(); options.Continue == "" || len(documents) >= document.MaxObjects {
-			return documents, nil
+		if options.Continue = items.GetContinue(); options.Continue == "" || !room {
+			return nil
 		}
 	}
 }
@@ -85,6 +87,9 @@ func list(
 func (o *options) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	client, mapper, err := o.clients()
 	if err != nil {
+		return err
+	}
+	if err := namesAreFree(ctx, client, mapper, objects); err != nil {
 		return err
 	}
 	var failed []error
@@ -105,6 +110,46 @@ func (o *options) apply(ctx context.Context, objects []*unstructured.Unstructure
 		fmt.Fprintf(o.streams.Out, "%s %s applied\n", gvk.Kind, object.GetName())
 	}
 	return errors.Join(failed...)
+}
+
+const quotaKind = "ElasticQuota"
+
+// namesAreFree fails if a quota exists in another namespace under the name of a quota to apply: names are unique in the
+// cluster, and a right to use the one would be a right to use the other.
+func namesAreFree(
+	ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, objects []*unstructured.Unstructured,
+) error {
+	wanted := map[string]string{}
+	for _, object := range objects {
+		if object.GetKind() == quotaKind {
+			wanted[object.GetName()] = object.GetNamespace()
+		}
+	}
+	mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "scheduling.sigs.k8s.io", Kind: quotaKind})
+	if meta.IsNoMatchError(err) || len(wanted) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var taken []error
+	options := metav1.ListOptions{Limit: page}
+	for {
+		quotas, err := client.Resource(mapping.Resource).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range quotas.Items {
+			quota := &quotas.Items[i]
+			if namespace, ok := wanted[quota.GetName()]; ok && namespace != quota.GetNamespace() {
+				taken = append(taken, fmt.Errorf("nothing is applied: namespace %s has an %s %s; names are unique in the cluster",
+					quota.GetNamespace(), quotaKind, quota.GetName()))
+			}
+		}
+		if options.Continue = quotas.GetContinue(); options.Continue == "" {
+			return errors.Join(taken...)
+		}
+	}
 }
 
 func (o *options) clients() (dynamic.Interface, meta.RESTMapper, error) {

@@ -33,7 +33,7 @@ import (
 type Amounts map[string]any
 
 // wellFormed bounds what is given to the parser of quantities, whose cost grows with the exponent.
-var wellFormed = regexp.MustCompile(`^[0-9]{0,18}(\.[0-9]{1,9})?([numkMGTPE]|[KMGTPE]i)?$`)
+var wellFormed = regexp.MustCompile(`^[0-9]{1,18}(\.[0-9]{1,9})?([numkMGTPE]|[KMGTPE]i)?$`)
 
 // Amount reads one quantity that is not negative.
 func Amount(value any) (resource.Quantity, error) {

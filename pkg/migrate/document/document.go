@@ -48,34 +48,38 @@ type Document struct {
 	Content map[string]any
 }
 
+// Set is all that was read. The zero value is empty.
+type Set struct {
+	Documents []Document
+	full      bool
+}
+
 // Decode splits a stream of YAML or JSON into documents. Lists of objects count as their items.
 func Decode(raw []byte, out *finding.List) []Document {
 	const object = "input"
 	if len(raw) > MaxBytes {
 		out.Add(finding.Error, finding.TooLarge, object, "",
-			"The input has %d bytes; at most %d are read, so nothing is migrated.",
-			len(raw), MaxBytes)
+			"The input has %d bytes; at most %d are read, so nothing is migrated.", len(raw), MaxBytes)
 		return nil
 	}
-	var documents []Document
+	var set Set
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
 	for n := 1; ; n++ {
 		text, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return documents
+			return set.Documents
 		}
 		if err != nil {
 			out.Add(finding.Error, finding.Unreadable, object, "", "Document %d cannot be read: %v", n, err)
-			return documents
+			return set.Documents
 		}
 		content, err := decodeOne(text)
 		if err != nil {
 			out.Add(finding.Error, finding.Unreadable, object, "", "Document %d is not an object in YAML: %v", n, err)
 			continue
 		}
-		documents = Append(documents, content, out)
-		if len(documents) >= MaxObjects {
-			return documents
+		if !set.Add(content, out) {
+			return set.Documents
 		}
 	}
 }
@@ -88,29 +92,36 @@ func decodeOne(text []byte) (content map[string]any, err error) {
 	return content, json.Unmarshal(raw, &content)
 }
 
-// Append adds an object, or the items of a list. It adds nothing that is nested too deep.
-func Append(documents []Document, content map[string]any, out *finding.List) []Document {
-	if len(content) == 0 {
-		return documents
-	}
+// Add an object, or the items of a list. It adds nothing that is nested too deep, and says whether there is room for
+// more.
+func (s *Set) Add(content map[string]any, out *finding.List) bool {
 	d := Document{Content: content}
-	if items, ok := content["items"].([]any); ok && strings.HasSuffix(d.Kind(), "List") {
-		for _, item := range items {
-			if fields, ok := item.(map[string]any); ok && fields["items"] == nil {
-				documents = Append(documents, fields, out)
-			}
+	items, ok := content["items"].([]any)
+	if !ok || !strings.HasSuffix(d.Kind(), "List") {
+		s.add(d, out)
+		return !s.full
+	}
+	for _, item := range items {
+		// A list within a list is no object.
+		if fields, ok := item.(map[string]any); ok && fields["items"] == nil {
+			s.add(Document{Content: fields}, out)
 		}
-		return documents
 	}
+	return !s.full
+}
+
+func (s *Set) add(d Document, out *finding.List) {
 	switch {
-	case depth(content, maxDepth) > maxDepth:
+	case s.full || len(d.Content) == 0:
+	case depth(d.Content, maxDepth) > maxDepth:
 		out.Add(finding.Error, finding.TooLarge, d.Name(), "", "The object is nested more than %d levels deep.", maxDepth)
-	case len(documents) == MaxObjects:
-		out.Add(finding.Error, finding.TooLarge, "input", "", "Objects beyond the first %d are left out.", MaxObjects)
-	case len(documents) < MaxObjects:
-		return append(documents, d)
+	case len(s.Documents) == MaxObjects:
+		s.full = true
+		out.Add(finding.Error, finding.TooLarge, "input", "",
+			"%s and what follows it is left out: at most %d objects are read.", d.Name(), MaxObjects)
+	default:
+		s.Documents = append(s.Documents, d)
 	}
-	return documents
 }
 
 // depth of a value, or a greater number than most.

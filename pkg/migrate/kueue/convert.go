@@ -19,6 +19,7 @@ package kueue
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,7 +85,11 @@ func (p *plan) rights() (objects []*unstructured.Unstructured) {
 		}
 		p.out.Add(finding.Info, finding.LabelsOfJobs, source, "",
 			"In namespace %s, replace label %s/queue-name: %s of jobs by %s: %s.", l.Namespace, Group, l.Name,
-			v1alpha1.LabelQuotaName, names[0])
+			v1alpha1.LabelQuotaName, strings.Join(names, " or "))
+		if l.Spec.FairSharing != nil {
+			p.out.Add(finding.Warning, finding.NotExpressed, source, "spec.fairSharing",
+				"Namespaces of one quota have no weights. spec.perNamespace of the Queue bounds each.")
+		}
 		right := quotaplan.Right{
 			Name: "use-" + q.Name, Namespace: l.Namespace, Quotas: names, Subjects: quotaplan.Everybody(l.Namespace),
 		}

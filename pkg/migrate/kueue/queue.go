@@ -183,6 +183,10 @@ func (p *plan) sayFlavors(q *clusterQueue, say sayer) {
 	}
 	for _, l := range leaves {
 		flavor := p.in.flavors[l.flavor]
+		if flavor != nil && flavor.Spec.TopologyName != "" {
+			say(finding.Warning, finding.NotExpressed, "spec.resourceGroups."+l.flavor,
+				"Topology %s is not used. Gangs of Koordinator have a network topology of their own.", flavor.Spec.TopologyName)
+		}
 		if flavor == nil || len(flavor.Spec.NodeLabels)+len(flavor.Spec.Tolerations) == 0 {
 			continue
 		}

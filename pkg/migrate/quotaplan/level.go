@@ -130,7 +130,8 @@ func (b *builder) name(l *Level) bool {
 	}
 	for _, wanted := range []string{l.Name, l.Alternative} {
 		name := quotaname.Of(wanted)
-		if !quotaname.Usable(name) || b.names[name] != nil {
+		// A quota with the name of its namespace has all pods of that.
+		if !quotaname.Usable(name) || name == v1alpha1.DefaultQueueNamespace || b.names[name] != nil {
 			continue
 		}
 		b.names[name], l.quota = l, name

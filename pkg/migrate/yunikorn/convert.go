@@ -67,9 +67,9 @@ type right struct {
 type inherited struct {
 	level  *quotaplan.Level
 	access access
-	// reclaim says whether its jobs take back what is guaranteed to them, and keep whether they keep what they borrow.
-	fenced, keep bool
-	depth        int
+	// off: there is no preemption. Fenced: jobs preempt nobody elsewhere. Keep: they keep what they borrow.
+	off, fenced, keep bool
+	depth             int
 }
 
 func (p *plan) partition(part *partition) {
@@ -94,19 +94,17 @@ func (p *plan) partition(part *partition) {
 			p.out.Add(finding.Info, finding.NotExpressed, object, field, "koord-scheduler has settings of its own for that.")
 		}
 	}
-	keep := false
-	if enabled, ok := part.Preemption["enabled"]; ok && fmt.Sprint(enabled) == "false" {
-		keep = true
-	}
+	enabled, ok := part.Preemption["enabled"]
+	off := ok && fmt.Sprint(enabled) == "false"
 	if len(part.Queues) == 1 && isRoot(&part.Queues[0]) {
-		p.root(&part.Queues[0], keep)
+		p.root(&part.Queues[0], off)
 		return
 	}
-	p.root(&queue{Name: "root", Queues: part.Queues}, keep)
+	p.root(&queue{Name: "root", Queues: part.Queues}, off)
 }
 
 // root has no quota: Koordinator's own root is above all quotas.
-func (p *plan) root(q *queue, keep bool) {
+func (p *plan) root(q *queue, off bool) {
 	if len(q.Resources.Guaranteed)+len(q.Resources.Max) > 0 || q.MaxApplications != nil {
 		p.out.Add(finding.Warning, finding.NotExpressed, source("root"), "resources",
 			"Root has no quota. The size of the cluster is its limit.")
@@ -118,7 +116,7 @@ func (p *plan) root(q *queue, keep bool) {
 	a = a.with("root", "submitacl", q.SubmitACL, p.out).with("root", "adminacl", q.AdminACL, p.out)
 	p.sayQueue(q, "root")
 	for i := range q.Queues {
-		p.queue(&q.Queues[i], "root", inherited{access: a, keep: keep, depth: 1})
+		p.queue(&q.Queues[i], "root", inherited{access: a, off: off, depth: 1})
 	}
 }
 
@@ -132,7 +130,8 @@ func (p *plan) queue(q *queue, above string, up inherited) {
 	a := up.access.with(path, "submitacl", q.SubmitACL, p.out).with(path, "adminacl", q.AdminACL, p.out)
 	policy := q.property("preemption.policy")
 	down := inherited{
-		access: a, depth: up.depth + 1, fenced: up.fenced || policy == "fence", keep: up.keep || policy == "disabled",
+		access: a, depth: up.depth + 1,
+		off: up.off, fenced: up.fenced || policy == "fence", keep: up.keep || policy == "disabled",
 	}
 	l := &quotaplan.Level{
 		Source: source(path), Name: q.Name, Alternative: strings.ReplaceAll(strings.TrimPrefix(path, "root."), ".", "-"),
@@ -175,13 +174,15 @@ func (p *plan) maxJobs(q *queue, path string) *int64 {
 // spec is the Queue of a leaf. YuniKorn lets applications pass one that does not fit, as policy Priority does.
 func (p *plan) spec(q *queue, path string, down inherited) v1alpha1.QueueSpec {
 	spec := v1alpha1.QueueSpec{Preemption: &v1alpha1.QueuePreemption{}}
-	if down.keep {
+	if down.off || down.keep {
 		spec.Preemption.Preemptable = ptr.To(false)
 	}
-	if down.fenced {
+	switch {
+	case down.off:
+	case down.fenced:
 		p.out.Add(finding.Warning, finding.PreemptionDiffers, source(path), "properties.preemption.policy",
 			"Preemption has no fence, so jobs of this queue preempt nobody.")
-	} else {
+	default:
 		spec.Preemption.Reclaim = ptr.To(v1alpha1.PreemptLowerPriority)
 	}
 	if *spec.Preemption == (v1alpha1.QueuePreemption{}) {
