@@ -45,16 +45,18 @@ type member struct {
 	// trees are the flavors that its jobs choose from, and quotas what it has in each of these trees.
 	trees  []string
 	quotas map[string]quotas
+	// shared is what jobs of all trees use together: the first flavor of each further group of resources.
+	shared quotas
 	// groups of a cohort, until the trees of its members are known.
 	groups   []resourceGroup
 	weight   any
 	children []*member
 }
 
-// memberOf a ClusterQueue. The flavors of its first group are trees. Of each further group the first flavor is counted
-// in the first tree, and jobs of the others have none of it: no quota can be shared by two trees.
+// memberOf a ClusterQueue. The flavors of its first group are trees. Of each further group the first flavor is shared by
+// them.
 func memberOf(q *clusterQueue, out *finding.List) *member {
-	m := &member{source: "ClusterQueue/" + q.Name, name: q.Name, queue: q, quotas: map[string]quotas{}}
+	m := &member{source: "ClusterQueue/" + q.Name, name: q.Name, queue: q, quotas: map[string]quotas{}, shared: quotas{}}
 	if q.Spec.FairSharing != nil {
 		m.weight = q.Spec.FairSharing.Weight
 	}
@@ -70,13 +72,8 @@ func memberOf(q *clusterQueue, out *finding.List) *member {
 				}
 				m.trees = append(m.trees, flavor.Name)
 				m.quotas[flavor.Name] = read
-			case j == 0 && len(m.trees) > 0:
-				maps.Copy(m.quotas[m.trees[0]], read)
-				if len(m.trees) > 1 {
-					out.Add(finding.Warning, finding.FlavorLeftOut, m.source, field,
-						"Resources of flavor %s (%s) are in the quota of flavor %s only. Jobs in the quotas of %v cannot use them.",
-						flavor.Name, read.text(), m.trees[0], m.trees[1:])
-				}
+			case j == 0:
+				maps.Copy(m.shared, read)
 			default:
 				out.Add(finding.Warning, finding.FlavorLeftOut, m.source, field,
 					"Flavor %s (%s) is left out: only the first group of resources has a quota for each flavor.",
@@ -86,8 +83,25 @@ func memberOf(q *clusterQueue, out *finding.List) *member {
 	}
 	if len(m.trees) == 0 {
 		out.Add(finding.Error, finding.NotExpressed, m.source, "spec.resourceGroups", "Without a flavor there is no quota.")
+		return m
+	}
+	if lone := cohortOf(q) == ""; len(m.trees) == 1 || !lone {
+		m.unshare(out)
 	}
 	return m
+}
+
+func cohortOf(q *clusterQueue) string { return first(q.Spec.CohortName, q.Spec.Cohort) }
+
+// unshare counts what is shared in the first tree. A quota of a cohort cannot be in two trees, so jobs of the other trees
+// have none of it.
+func (m *member) unshare(out *finding.List) {
+	if len(m.trees) > 1 && len(m.shared) > 0 {
+		out.Add(finding.Warning, finding.FlavorLeftOut, m.source, "spec.resourceGroups",
+			"%s is in the quota of flavor %s only. Jobs in the quotas of %v cannot use it.", m.shared.text(), m.trees[0], m.trees[1:])
+	}
+	maps.Copy(m.quotas[m.trees[0]], m.shared)
+	m.shared = nil
 }
 
 func (q quotas) text() string {
@@ -237,6 +251,9 @@ func resourcesOf(members []*member) []corev1.ResourceName {
 				for name := range q {
 					names[name] = true
 				}
+			}
+			for name := range m.shared {
+				names[name] = true
 			}
 			for _, group := range m.groups {
 				for _, flavor := range group.Flavors {

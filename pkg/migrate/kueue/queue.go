@@ -58,7 +58,7 @@ func counts(q *clusterQueue, tree, flavor string) bool {
 	for i, group := range q.Spec.ResourceGroups {
 		if i > 0 && len(group.Flavors) > 0 && group.Flavors[0].Name == flavor {
 			first := q.Spec.ResourceGroups[0].Flavors
-			return len(first) > 0 && first[0].Name == tree
+			return cohortOf(q) == "" || len(first) > 0 && first[0].Name == tree
 		}
 	}
 	return false

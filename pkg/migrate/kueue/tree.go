@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/document"
@@ -68,7 +69,7 @@ func roots(in *input, out *finding.List) []*member {
 		}
 	}
 	for _, q := range in.queues {
-		if above := first(q.Spec.CohortName, q.Spec.Cohort); above != "" {
+		if above := cohortOf(q); above != "" {
 			enter(above)
 		}
 	}
@@ -89,7 +90,7 @@ func roots(in *input, out *finding.List) []*member {
 	}
 	for _, q := range in.queues {
 		m := memberOf(q, out)
-		above := first(q.Spec.CohortName, q.Spec.Cohort)
+		above := cohortOf(q)
 		switch {
 		case above == "":
 			top = append(top, m)
@@ -111,6 +112,10 @@ func first(texts ...string) string {
 
 // grow makes a tree of quotas of each flavor below a root.
 func (p *plan) grow(root *member) {
+	if len(root.shared) > 0 {
+		p.growShared(root)
+		return
+	}
 	homes := map[string]string{}
 	trees := root.homes(homes, p.out)
 	root.settle(homes, p.out)
@@ -119,6 +124,44 @@ func (p *plan) grow(root *member) {
 	for _, tree := range trees {
 		p.level(root, nil, tree, len(trees) == 1, nil)
 	}
+}
+
+// growShared makes a quota of a ClusterQueue without a cohort, and below it one of each flavor. What they share is
+// guaranteed to them together, and each may use all of it.
+func (p *plan) growShared(m *member) {
+	shared := corev1.ResourceList{}
+	for name, q := range m.shared {
+		shared[name] = q.nominal
+	}
+	sum := p.none()
+	add(sum, shared)
+	for _, tree := range m.trees {
+		add(sum, m.nominal(tree))
+	}
+	above := &quotaplan.Level{
+		Source: m.source, Name: m.name, Alternative: m.name + "-all", Group: true, Min: sum, Max: sum.DeepCopy(),
+	}
+	p.levels = append(p.levels, above)
+	for _, tree := range m.trees {
+		most := p.none()
+		add(most, m.nominal(tree))
+		add(most, shared)
+		l := &quotaplan.Level{
+			Source: m.source, Name: m.name + "-" + tree, Alternative: m.name + "-" + tree + "-quota", Parent: above,
+			Min: m.nominal(tree), Max: most, Queue: p.queue(m.queue, tree),
+		}
+		p.levels = append(p.levels, l)
+		p.leaves[m.name] = append(p.leaves[m.name], leaf{tree, l})
+	}
+}
+
+// none of any resource.
+func (p *plan) none() corev1.ResourceList {
+	list := make(corev1.ResourceList, len(p.resources))
+	for _, name := range p.resources {
+		list[name] = resource.Quantity{}
+	}
+	return list
 }
 
 // level makes the level of a member in one tree, and of all below it. Room is the most that it may use; nil for a root,
