@@ -82,7 +82,8 @@ func checkQuotas(t *testing.T, objects []*unstructured.Unstructured) {
 		}
 		name, labels := object.GetName(), object.GetLabels()
 		require.True(t, quotaname.Usable(name), "%q", name)
-		require.NotContains(t, quotas, name, "names are unique")
+		_, taken := quotas[name]
+		require.False(t, taken, "names are unique: %s", name)
 		q := quota{min: amountsOf(t, object, "min"), max: amountsOf(t, object, "max"), left: amountsOf(t, object, "min")}
 		require.NotEmpty(t, q.max, "a quota without max counts nothing")
 		for resourceName, least := range q.min {

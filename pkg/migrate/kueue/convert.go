@@ -38,6 +38,11 @@ func Convert(documents []document.Document, out *finding.List) []*unstructured.U
 	p := &plan{in: in, out: out, leaves: map[string][]leaf{}}
 	top := roots(in, out)
 	p.resources = resourcesOf(top)
+	if len(p.resources) > quotaplan.MaxResources {
+		out.Add(finding.Error, finding.TooLarge, "input", "", "There are %d resources, and at most %d are possible.",
+			len(p.resources), quotaplan.MaxResources)
+		return nil
+	}
 	for _, root := range top {
 		p.grow(root)
 	}

@@ -53,8 +53,7 @@ type member struct {
 	children []*member
 }
 
-// memberOf a ClusterQueue. The flavors of its first group are trees. Of each further group the first flavor is shared by
-// them.
+// memberOf a ClusterQueue. The flavors of its first group are trees. They share the first flavor of each further group.
 func memberOf(q *clusterQueue, out *finding.List) *member {
 	m := &member{source: "ClusterQueue/" + q.Name, name: q.Name, queue: q, quotas: map[string]quotas{}, shared: quotas{}}
 	if q.Spec.FairSharing != nil {
@@ -93,12 +92,13 @@ func memberOf(q *clusterQueue, out *finding.List) *member {
 
 func cohortOf(q *clusterQueue) string { return first(q.Spec.CohortName, q.Spec.Cohort) }
 
-// unshare counts what is shared in the first tree. A quota of a cohort cannot be in two trees, so jobs of the other trees
-// have none of it.
+// unshare counts what is shared in the first tree. A quota of a cohort cannot be in two trees, so jobs of the other
+// trees have none of it.
 func (m *member) unshare(out *finding.List) {
 	if len(m.trees) > 1 && len(m.shared) > 0 {
 		out.Add(finding.Warning, finding.FlavorLeftOut, m.source, "spec.resourceGroups",
-			"%s is in the quota of flavor %s only. Jobs in the quotas of %v cannot use it.", m.shared.text(), m.trees[0], m.trees[1:])
+			"%s is in the quota of flavor %s only. Jobs in the quotas of %v cannot use it.",
+			m.shared.text(), m.trees[0], m.trees[1:])
 	}
 	maps.Copy(m.quotas[m.trees[0]], m.shared)
 	m.shared = nil

@@ -110,6 +110,9 @@ func first(texts ...string) string {
 	return ""
 }
 
+// maxTrees is the greatest number of flavors below a root.
+const maxTrees = 256
+
 // grow makes a tree of quotas of each flavor below a root.
 func (p *plan) grow(root *member) {
 	if len(root.shared) > 0 {
@@ -121,6 +124,11 @@ func (p *plan) grow(root *member) {
 	root.settle(homes, p.out)
 	slices.Sort(trees)
 	trees = slices.Compact(trees)
+	if len(trees) > maxTrees {
+		p.out.Add(finding.Error, finding.TooLarge, root.source, "",
+			"Flavors beyond the first %d are left out, of %d.", maxTrees, len(trees))
+		trees = trees[:maxTrees]
+	}
 	for _, tree := range trees {
 		p.level(root, nil, tree, len(trees) == 1, nil)
 	}

@@ -38,8 +38,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quotaname"
 )
 
-// MaxDepth is the greatest number of levels above each other.
-const MaxDepth = 16
+// Bounds of a tree.
+const (
+	// MaxDepth is the greatest number of levels above each other.
+	MaxDepth = 16
+	// MaxResources is the greatest number of resources, which each level of the tree names.
+	MaxResources = 256
+)
 
 // Labels and annotations of ElasticQuotas that Koordinator reads.
 const (
@@ -101,18 +106,37 @@ func Build(levels []*Level, out *finding.List) []*unstructured.Unstructured {
 		}
 	}
 	for _, top := range tops {
-		b.limits(top, resourcesOf(top), nil)
+		names := resourcesOf(top)
+		if len(names) > MaxResources {
+			out.Add(finding.Error, finding.TooLarge, top.Source, "",
+				"Quota %s and those below it are left out: they have %d resources, and at most %d are possible.",
+				top.quota, len(names), MaxResources)
+			top.leaveOut()
+			continue
+		}
+		b.limits(top, names, nil)
 		b.raise(top)
 		b.share(top, top.Min)
 	}
 	var quotas, queues []*unstructured.Unstructured
 	for _, l := range named {
+		if l.quota == "" {
+			continue
+		}
 		quotas = append(quotas, l.object())
 		if l.Leaf() {
 			queues = append(queues, l.queue())
 		}
 	}
 	return append(queues, quotas...)
+}
+
+// leaveOut a level and all below it.
+func (l *Level) leaveOut() {
+	l.quota = ""
+	for _, child := range l.children {
+		child.leaveOut()
+	}
 }
 
 type builder struct {

@@ -25,8 +25,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/finding"
 )
 
-// maxSubjects is the greatest number of users and groups of one right.
-const maxSubjects = 1000
+// Bounds of users and groups.
+const (
+	// maxSubjects of one right.
+	maxSubjects = 500
+	// maxAllSubjects of all rights together.
+	maxAllSubjects = 100_000
+)
 
 // maxSubjectName is the longest name of a user or group, in bytes.
 const maxSubjectName = 253
@@ -42,6 +47,9 @@ var everybody = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.Group
 
 // with adds the users and groups of an access list: users with commas, a blank, groups with commas; * is everybody.
 func (a access) with(path, field, acl string, out *finding.List) access {
+	if a.everybody || strings.TrimSpace(acl) == "" {
+		return a
+	}
 	users, groups, _ := strings.Cut(strings.TrimRight(acl, " "), " ")
 	if strings.TrimSpace(users) == "*" || strings.TrimSpace(groups) == "*" {
 		a.everybody = true

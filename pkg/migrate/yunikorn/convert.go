@@ -53,6 +53,8 @@ type plan struct {
 	out    *finding.List
 	levels []*quotaplan.Level
 	rights []right
+	// subjects is the number of users and groups of all rights.
+	subjects int
 	// parted says that a partition was read.
 	parted bool
 }
@@ -122,6 +124,11 @@ func (p *plan) root(q *queue, off bool) {
 
 func (p *plan) queue(q *queue, above string, up inherited) {
 	path := above + "." + q.Name
+	if len(p.levels) == document.MaxObjects {
+		p.out.Add(finding.Error, finding.TooLarge, source(path), "", "The queue is left out: at most %d queues are read.",
+			document.MaxObjects)
+		return
+	}
 	if up.depth > quotaplan.MaxDepth {
 		p.out.Add(finding.Error, finding.TooLarge, source(path), "", "The queue is left out: it is more than %d levels deep.",
 			quotaplan.MaxDepth)
@@ -252,6 +259,11 @@ func (p *plan) right(quota string, r right) []*unstructured.Unstructured {
 	p.out.Add(finding.Info, finding.LabelsOfJobs, object, "",
 		"Replace queue %s of jobs by the label %s: %s.", r.path, v1alpha1.LabelQuotaName, quota)
 	subjects := r.access.all()
+	if p.subjects += len(subjects); p.subjects > maxAllSubjects {
+		p.out.Add(finding.Error, finding.RightsNotGranted, object, "submitacl",
+			"Nobody may use quota %s: at most %d users and groups of all queues are possible.", quota, maxAllSubjects)
+		return nil
+	}
 	if len(subjects) == 0 {
 		p.out.Add(finding.Warning, finding.RightsNotGranted, object, "submitacl",
 			"Nobody may submit to the queue, so nobody may use quota %s.",
