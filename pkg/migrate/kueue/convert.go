@@ -91,6 +91,11 @@ func (p *plan) rights() (objects []*unstructured.Unstructured) {
 		p.out.Add(finding.Info, finding.LabelsOfJobs, source, "",
 			"In namespace %s, replace label %s/queue-name: %s of jobs by %s: %s.", l.Namespace, Group, l.Name,
 			v1alpha1.LabelQuotaName, strings.Join(names, " or "))
+		if l.Name == "default" {
+			p.out.Add(finding.Warning, finding.LabelsOfJobs, source, "",
+				"Kueue puts jobs without a label here. Label them, or annotate a quota with %s: '[%q]', which has all pods then.",
+				"quota.scheduling.koordinator.sh/namespaces", l.Namespace)
+		}
 		if l.Spec.FairSharing != nil {
 			p.out.Add(finding.Warning, finding.NotExpressed, source, "spec.fairSharing",
 				"Namespaces of one quota have no weights. spec.perNamespace of the Queue bounds each.")

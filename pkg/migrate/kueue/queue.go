@@ -39,9 +39,7 @@ func (p *plan) queue(q *clusterQueue, tree string) v1alpha1.QueueSpec {
 	if stop := v1alpha1.StopPolicy(q.Spec.StopPolicy); stop == v1alpha1.StopHold || stop == v1alpha1.StopHoldAndDrain {
 		spec.StopPolicy = &stop
 	}
-	if given := q.Spec.Preemption; given != nil {
-		spec.Preemption = preemptionOf(given)
-	}
+	spec.Preemption = preemptionOf(q)
 	for _, check := range checksOf(q) {
 		onFlavor := len(check.flavors) == 0 || slices.ContainsFunc(check.flavors, func(f string) bool {
 			return f == tree || counts(q, tree, f)
@@ -64,10 +62,14 @@ func counts(q *clusterQueue, tree, flavor string) bool {
 	return false
 }
 
-func preemptionOf(given *preemption) *v1alpha1.QueuePreemption {
-	spec := &v1alpha1.QueuePreemption{}
+// preemptionOf a ClusterQueue. Without a cohort nobody borrows from it, so it takes nothing back.
+func preemptionOf(q *clusterQueue) *v1alpha1.QueuePreemption {
+	given, spec := q.Spec.Preemption, &v1alpha1.QueuePreemption{}
+	if given == nil {
+		return nil
+	}
 	reclaim := v1alpha1.PreemptionPolicy(given.ReclaimWithinCohort)
-	if reclaim == v1alpha1.PreemptLowerPriority || reclaim == v1alpha1.PreemptAny {
+	if cohortOf(q) != "" && (reclaim == v1alpha1.PreemptLowerPriority || reclaim == v1alpha1.PreemptAny) {
 		spec.Reclaim = &reclaim
 	}
 	if strings.HasPrefix(given.WithinClusterQueue, "Lower") {
