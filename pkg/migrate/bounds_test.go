@@ -38,7 +38,7 @@ func TestLargeInputs(t *testing.T) {
 		return b.String()
 	}
 	// Each has the number of its ClusterQueue in the place of N.
-	clusterQueues := func(flavor, resource string) string {
+	clusterQueues := func(n int, flavor, resource string) string {
 		text := `---
 apiVersion: kueue.x-k8s.io/v1beta1
 kind: ClusterQueue
@@ -48,16 +48,16 @@ spec:
   resourceGroups: [{flavors: [{name: FLAVOR, resources: [{name: RESOURCE, nominalQuota: 1, lendingLimit: 0}]}]}]
 `
 		text = strings.NewReplacer("FLAVOR", flavor, "RESOURCE", resource).Replace(text)
-		return numbered(document.MaxObjects, strings.ReplaceAll(text, "N", "%[1]d"))
+		return numbered(n, strings.ReplaceAll(text, "N", "%[1]d"))
 	}
 	for name, tc := range map[string]struct {
 		source, input string
 		quotas        int
 		found         finding.Reason
 	}{
-		"ClusterQueues of one cohort": {"kueue", clusterQueues("f", "cpu"), document.MaxObjects + 1, ""},
-		"a flavor for each":           {"kueue", clusterQueues("fN", "cpu"), 2 * 256, finding.TooLarge},
-		"a resource for each":         {"kueue", clusterQueues("f", "rN"), 0, finding.TooLarge},
+		"ClusterQueues of one cohort": {"kueue", clusterQueues(1000, "f", "cpu"), 1001, ""},
+		"a flavor for each":           {"kueue", clusterQueues(500, "fN", "cpu"), 2 * 256, finding.TooLarge},
+		"a resource for each":         {"kueue", clusterQueues(257, "f", "rN"), 0, finding.TooLarge},
 		"queues of YuniKorn": {"yunikorn", "partitions:\n- queues:\n" + numbered(document.MaxObjects+1,
 			"  - {name: q%d}\n"), document.MaxObjects, finding.TooLarge},
 		"users of YuniKorn": {"yunikorn", "partitions:\n- queues:\n  - name: root\n    submitacl: '" +
