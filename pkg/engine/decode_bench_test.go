@@ -158,7 +158,8 @@ func BenchmarkWrittenUnits(b *testing.B) {
 	for _, size := range []string{"1.3KB", "2.6KB"} {
 		b.Run(size, func(b *testing.B) {
 			e := benchEngine(b, served(b, benchUnits[size](1, 2, textAdmitted)))
-			w := &Write{kind: writeAdmit, clock: clock.RealClock{}, resource: v1alpha1.QueueUnitResource, attempt: 1, decision: &admitWrite{},
+			w := &Write{kind: writeAdmit, clock: clock.RealClock{}, resource: v1alpha1.QueueUnitResource,
+				attempt: 1, decision: &admitWrite{},
 				base: unitIn(b, benchUnits[size](1, 1, textWaiting)), status: map[string]any{"phase": "Dequeued"}}
 			w.key.Namespace, w.key.Name = w.base.Namespace, w.base.Name
 			b.ReportAllocs()

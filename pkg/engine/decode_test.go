@@ -518,7 +518,8 @@ func TestWritesAreAnswered(t *testing.T) {
 			}))
 			defer server.Close()
 			base := unitIn(t, unitOfStatus(1, 10, textWaiting))
-			w := &Write{kind: writeAdmit, clock: clock.RealClock{}, resource: v1alpha1.QueueUnitResource, attempt: 1, base: base, decision: &admitWrite{},
+			w := &Write{kind: writeAdmit, clock: clock.RealClock{}, resource: v1alpha1.QueueUnitResource,
+				attempt: 1, base: base, decision: &admitWrite{},
 				key: types.NamespacedName{Namespace: base.Namespace, Name: base.Name}, status: map[string]any{"phase": "Dequeued"}}
 			result := w.Do(t.Context(), clientAt(t, server))
 			require.Equal(t, tt.want, result.outcome)

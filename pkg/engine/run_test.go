@@ -309,7 +309,9 @@ func TestStandbyAndLostLeadership(t *testing.T) {
 	asked := len(api.faults)
 	require.Empty(t, api.applied)
 	// Nothing of the old leader is left that could write.
-	l.engine.writers.submit(&Write{kind: writeAdmit, clock: clock.RealClock{}, decision: &admitWrite{}, ctx: context.Background()})
+	l.engine.writers.submit(&Write{
+		kind: writeAdmit, clock: clock.RealClock{}, decision: &admitWrite{}, ctx: context.Background(),
+	})
 	require.Len(t, api.faults, asked)
 }
 

@@ -53,33 +53,11 @@ type taking struct {
 // longest come first.
 func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 	t.roster.progress.inVain = false
-	var heads []*record
-	all := t.pass.asks.Heads()
-	for i := range all {
-		u, n := all[i].Of.unit, &all[i].Of.group.Notes
-		if n.queue.spec.Preemption.TakesNothing() && n.searched.IsZero() && u.spec.TakesFrom == "" { // as most are
-			continue
-		}
-		with := t.pass.together(u)
-		switch {
-		case u.stage != stageWaiting || slices.ContainsFunc(with, isTaking):
-		case !t.mayTake(now, with):
-			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
-				return true
-			}
-		case with[0] != u: // it takes with that one
-		case all[i].Cause().Stopped != "":
-			t.hinder(now, u.group, reclaim.Obstacle{})
-		case now.Before(n.searched.Add(searchPause)):
-			t.again(n.searched.Add(searchPause))
-		default:
-			heads = append(heads, u)
-		}
+	heads, launched := t.entitled(now, plan)
+	if launched || len(heads) == 0 {
+		return launched
 	}
 	slices.SortStableFunc(heads, func(a, b *record) int { return a.group.Notes.searched.Compare(b.group.Notes.searched) })
-	if len(heads) == 0 {
-		return false
-	}
 	among, leaving := t.holders(now)
 	for _, u := range heads[:min(len(heads), mostSearches)] {
 		if t.search(now, u, among, leaving, plan) {
@@ -92,14 +70,40 @@ func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 	return false
 }
 
+// entitled are the heads that may take. That one may not any more which takes is put in flight, and ends the list.
+func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, launched bool) {
+	all := t.pass.asks.Heads()
+	for i := range all {
+		u, n := all[i].Of.unit, &all[i].Of.group.Notes
+		if n.queue.spec.Preemption.TakesNothing() && n.searched.IsZero() && u.spec.TakesFrom == "" { // as most are
+			continue
+		}
+		with := t.pass.together(u)
+		switch {
+		case u.stage != stageWaiting || slices.ContainsFunc(with, isTaking):
+		case !t.mayTake(now, with):
+			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
+				return nil, true
+			}
+		case with[0] != u: // it takes with that one
+		case all[i].Cause().Stopped != "":
+			t.hinder(now, u.group, reclaim.Obstacle{})
+		case now.Before(n.searched.Add(searchPause)):
+			t.again(n.searched.Add(searchPause))
+		default:
+			heads = append(heads, u)
+		}
+	}
+	return heads, false
+}
+
 // again says when to search again though nothing happens; zero for never. What happens to a unit may help before.
 func (t *taking) again(at time.Time) {
 	t.pass.firstEnd = ordered.Earlier(t.pass.firstEnd, at)
 	t.roster.progress.inVain = true
 }
 
-// search has a head, and those that are admitted with it, take the units that are found, in addition to those from whom
-// they take already.
+// search has a head and those admitted with it take what is found, in addition to what they take already.
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) (took bool) {
 	with := t.pass.together(u)
 	by := each(with, takerOf)
@@ -153,8 +157,7 @@ func each[T any](of []*record, is func(*record) T) (all []T) {
 	return all
 }
 
-// foreseen says that the pods of a unit would find nodes with those gone from whom it takes, if a check of the unit
-// depends on that. It asks where that is not known.
+// foreseen says that the pods of a unit find nodes with those gone that it takes. It asks if a check depends on that.
 func (t *taking) foreseen(now time.Time, u *record, from []*record, plan *writes.Plan) bool {
 	takes := reclaim.Join(each(from, holdOf))
 	if len(life.AdmissionChecks(t.roster.facts(now, u))) == 0 {

@@ -111,8 +111,8 @@ func (s *Sizes) At(step int64) (request resources.List, pods int64) {
 	return request, pods
 }
 
-// Greatest is the greatest size that fits, if the least is known to. What fits in one size fits in all that are smaller.
-// Counts are none for the whole.
+// Greatest is the greatest size that fits, if the least is known to. What fits in one size fits in all that are
+// smaller. Counts are none for the whole.
 func (s *Sizes) Greatest(fits func(request resources.List) bool) (request resources.List, pods int64, counts []int64) {
 	lo, hi := int64(0), s.Steps()
 	for lo < hi {
