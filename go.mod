@@ -9,6 +9,7 @@ require (
 	github.com/gin-gonic/gin v1.9.0
 	github.com/go-logr/logr v1.4.3
 	github.com/google/cel-go v0.26.0
+	github.com/koord-jobqueue/koord-jobqueue/pkg/submit v0.0.0
 	github.com/koordinator-sh/koordinator v1.8.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/spf13/cobra v1.10.2
@@ -239,6 +240,8 @@ replace (
 	github.com/grpc-ecosystem/go-grpc-prometheus => github.com/grpc-ecosystem/go-grpc-prometheus v1.2.0
 	github.com/grpc-ecosystem/grpc-gateway => github.com/grpc-ecosystem/grpc-gateway v1.16.0
 	github.com/grpc-ecosystem/grpc-gateway/v2 => github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3
+	// A module of this repository, for programs that submit jobs.
+	github.com/koord-jobqueue/koord-jobqueue/pkg/submit => ./pkg/submit
 	github.com/koordinator-sh/apis => github.com/koordinator-sh/apis v1.2.0
 	github.com/prometheus/prometheus => github.com/prometheus/prometheus v0.39.2
 	google.golang.org/api => google.golang.org/api v0.114.0

@@ -12,6 +12,7 @@ if [[ ! -x "$tool" || "$module/go.sum" -nt "$tool" ]]; then
 fi
 if (($# == 0)); then
   set -- ./...
+  (cd pkg/submit && step "golangci-lint of the library for submitters" "$tool" run --config "$ROOT/.golangci.yml")
 fi
 step "golangci-lint" "$tool" run --config .golangci.yml "$@"
 step "sentences" "$GO" run ./hack/prose

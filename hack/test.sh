@@ -43,6 +43,7 @@ unit() {
   list="$(unit_packages)" || return
   # shellcheck disable=SC2086 # one pattern per word
   step "unit tests, stories and properties" "$GO" test -vet=off -short -timeout 15m $list
+  step "the library for submitters, a module of its own" "$GO" test -C pkg/submit -vet=off -short ./...
   step "alerts and dashboard, evaluated with Prometheus' own packages" "$GO" test -C test/alerts -vet=off ./...
 }
 
@@ -67,7 +68,7 @@ properties() {
 fuzz() {
   local package target
   while IFS=: read -r package target; do
-    step "fuzz $target" "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-3000x}" -fuzzminimizetime 20x -parallel 2
+    step "fuzz $target" "$GO" test -C "$package" . -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-3000x}" -fuzzminimizetime 20x -parallel 2
   done < <(grep -rho --include='*_test.go' -e '^func Fuzz[A-Za-z0-9]*' pkg --with-filename | sed -E 's#/[^/]*:func #:#' | sort)
 }
 

@@ -34,7 +34,7 @@ resources:
 - rights.yaml
 `
 
-const generatedHeader = "# Generated from the descriptors in pkg/jobs/kinds by hack/generate.sh. DO NOT EDIT.\n"
+const generatedHeader = "# Generated from the descriptors in pkg/submit/kinds by hack/generate.sh. DO NOT EDIT.\n"
 
 // writeKinds writes them anew.
 func writeKinds(dir string) error {

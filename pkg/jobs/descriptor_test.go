@@ -30,7 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/kinds"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/kinds"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 

@@ -126,11 +126,11 @@ func (e *Edit) AddToTemplates(additions map[string]Addition) error {
 	}
 	for i := range sets {
 		s := &sets[i]
-		addition, ok := additions[s.set]
+		addition, ok := additions[s.Called]
 		if !ok {
 			continue
 		}
-		r := records[s.set]
+		r := records[s.Called]
 		if r.Labels, err = s.add(jobkind.LabelsKey, addition.Labels, r.Labels); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (e *Edit) AddToTemplates(additions map[string]Addition) error {
 			return err
 		}
 		if len(r.Labels)+len(r.Annotations) > 0 || r.Update != nil {
-			records[s.set] = r
+			records[s.Called] = r
 		}
 	}
 	return keepRecord(e, v1alpha1.AnnotationTemplateAdditions, records)
@@ -164,7 +164,7 @@ func keepRecord[T any](e *Edit, annotation string, records map[string]T) error {
 func (s *podSetAt) add(
 	to jobkind.MetadataKey, values map[string]string, recorded map[string]*string,
 ) (map[string]*string, error) {
-	object, p := s.metadataAt(to)
+	object, p := s.MetadataAt(to)
 	if len(values) == 0 || object == nil {
 		return recorded, nil
 	}
@@ -201,14 +201,14 @@ func (e *Edit) RestoreTemplates(asked map[string][]podupdate.Update) bool {
 	sets, _ := e.now().podSets()
 	for i := range sets {
 		s := &sets[i]
-		r, ok := records[s.set]
+		r, ok := records[s.Called]
 		if !ok {
 			continue
 		}
 		s.remove(jobkind.LabelsKey, r.Labels)
 		s.remove(jobkind.AnnotationsKey, r.Annotations)
-		s.takeBack(r.Update, asked[s.set])
-		if metadata := s.template.Child("metadata"); len(s.template) > 0 {
+		s.takeBack(r.Update, asked[s.Called])
+		if metadata := s.Template.Child("metadata"); len(s.Template) > 0 {
 			if fields, ok := jobkind.Lookup(s.Object, metadata).(map[string]any); ok && len(fields) == 0 {
 				unstructured.RemoveNestedField(s.Object, metadata...)
 			}
@@ -220,7 +220,7 @@ func (e *Edit) RestoreTemplates(asked map[string][]podupdate.Update) bool {
 
 // remove takes those of the keys out that were recorded.
 func (s *podSetAt) remove(from jobkind.MetadataKey, recorded map[string]*string) {
-	object, p := s.metadataAt(from)
+	object, p := s.MetadataAt(from)
 	have := jobkind.StringMap(jobkind.Lookup(object, p))
 	if len(recorded) == 0 || have == nil {
 		return
@@ -277,7 +277,7 @@ func (e *Edit) KeepMaps(before *Job) {
 	others, _ := e.now().podSets()
 	for i := range sets {
 		for j := range others {
-			if sets[i].set == others[j].set {
+			if sets[i].Called == others[j].Called {
 				sets[i].keepMaps(&others[j])
 			}
 		}
@@ -286,8 +286,8 @@ func (e *Edit) KeepMaps(before *Job) {
 
 func (s *podSetAt) keepMaps(after *podSetAt) {
 	for _, key := range []jobkind.MetadataKey{jobkind.LabelsKey, jobkind.AnnotationsKey} {
-		if object, p := s.metadataAt(key); object != nil {
-			other, _ := after.metadataAt(key)
+		if object, p := s.MetadataAt(key); object != nil {
+			other, _ := after.MetadataAt(key)
 			keepMap(object, other, p)
 		}
 	}

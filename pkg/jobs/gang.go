@@ -24,6 +24,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/podset"
 )
 
 // LabelPodGroup names a PodGroup of scheduling.x-k8s.io. Koordinator reads those of scheduling.sigs.k8s.io.
@@ -81,15 +82,15 @@ func Gangs(job *Job, everyJob bool) []Gang {
 func gangsOf(sets []podSetAt, asked bool) (gangs []Gang, complete bool) {
 	for i := range sets {
 		s := &sets[i]
-		group := s.metadata(jobkind.LabelsKey)[LabelPodGroup]
-		if s.Early || s.Later != nil && s.Later.Holds(s.job) || group == "" && !asked {
+		group := s.Metadata(jobkind.LabelsKey)[LabelPodGroup]
+		if s.Early || s.Later != nil && s.Later.Holds(s.Job) || group == "" && !asked {
 			continue
 		}
 		least, err := s.least()
-		if object, _ := s.metadataAt(jobkind.AnnotationsKey); object == nil || err != nil {
+		if object, _ := s.MetadataAt(jobkind.AnnotationsKey); object == nil || err != nil {
 			return nil, false
 		}
-		gangs = join(gangs, group, s.set, least)
+		gangs = join(gangs, group, s.Called, least)
 	}
 	return gangs, true
 }
@@ -121,6 +122,7 @@ func atLeastTwo(gangs []Gang, least int32, known bool) (kept []Gang) {
 }
 
 func minimumOf(rule *jobkind.Gang, job *Job) (least int32, known bool, err error) {
-	whole := podSetAt{Set: &jobkind.Set{}, Place: jobkind.Place{Object: job.Object.Object}, job: job.Object.Object}
-	return whole.pods(rule.Minimum)
+	object := job.Object.Object
+	whole := podset.Found{Set: &jobkind.Set{}, Place: jobkind.Place{Object: object}, Job: object}
+	return whole.Pods(rule.Minimum)
 }

@@ -53,7 +53,7 @@ func (g *GangGroup) Annotation(namespace string) string {
 
 // NamesGangGroup says whether the job or a template of it has the annotation.
 func NamesGangGroup(job *Job) bool {
-	names := func(s podSetAt) bool { return s.metadata(jobkind.AnnotationsKey)[extension.AnnotationGangGroups] != "" }
+	names := func(s podSetAt) bool { return s.Metadata(jobkind.AnnotationsKey)[extension.AnnotationGangGroups] != "" }
 	sets, _ := job.podSets()
 	return job.Object.GetAnnotations()[extension.AnnotationGangGroups] != "" || slices.ContainsFunc(sets, names)
 }
@@ -67,7 +67,7 @@ func GangGroupOf(job *Job, everyJob bool, unit string) (*GangGroup, error) {
 	}
 	own, text := map[string]bool{}, ""
 	for i := range sets {
-		annotations, labels := sets[i].metadata(jobkind.AnnotationsKey), sets[i].metadata(jobkind.LabelsKey)
+		annotations, labels := sets[i].Metadata(jobkind.AnnotationsKey), sets[i].Metadata(jobkind.LabelsKey)
 		if labels[gangLabels[0]] != "" {
 			return nil, nil // an object describes it
 		}

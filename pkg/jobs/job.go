@@ -100,7 +100,7 @@ func (j *Job) Quota() (string, error) {
 	for i, set := range append(j.TemplateLabels(), j.Object.GetLabels()) {
 		origin := "the job"
 		if i < len(sets) {
-			origin = sets[i].templatePath().String()
+			origin = sets[i].TemplatePath().String()
 		}
 		switch found := jobkind.FirstOf(set, v1alpha1.QuotaLabels[:]...); {
 		case found == "" || found == name:
@@ -123,9 +123,9 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 	sets, _ := j.podSets()
 	for i := range sets {
 		s := &sets[i]
-		object, _ := s.metadataAt(jobkind.LabelsKey)
+		object, _ := s.MetadataAt(jobkind.LabelsKey)
 		reached := object != nil && j.Kind.CanBeSuspended() && !s.Early
-		if reached || jobkind.FirstOf(s.metadata(jobkind.LabelsKey), v1alpha1.LabelQuotaName) != "" {
+		if reached || jobkind.FirstOf(s.Metadata(jobkind.LabelsKey), v1alpha1.LabelQuotaName) != "" {
 			continue
 		}
 		anew := ""
@@ -133,7 +133,7 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 			anew = " and create the job again"
 		}
 		return fmt.Errorf("%w: the job says %q, and pods of %s cannot be given a label: name the quota in their template%s, "+
-			"or use the quota of the namespace", ErrQuotaMismatch, quota, s.set, anew)
+			"or use the quota of the namespace", ErrQuotaMismatch, quota, s.Called, anew)
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (j *Job) Priority() (Priority, error) {
 
 func templatePriority(sets []podSetAt) Priority {
 	for i := range sets {
-		template, err := sets[i].readTemplate()
+		template, err := sets[i].ReadTemplate()
 		if err != nil {
 			continue
 		}
@@ -236,7 +236,7 @@ func (j *Job) TemplateLabels() []map[string]string {
 	found, _ := j.podSets()
 	sets := make([]map[string]string, 0, len(found)+2)
 	for i := range found {
-		sets = append(sets, found[i].metadata(jobkind.LabelsKey))
+		sets = append(sets, found[i].Metadata(jobkind.LabelsKey))
 	}
 	return sets
 }

@@ -45,7 +45,7 @@ type wholeCount struct {
 // readPartial reads with how few pods the job may be admitted.
 func (s *podSetAt) readPartial(set *PodSet) error {
 	rule := s.Partial
-	if rule == nil || rule.When != nil && !rule.When.Holds(s.job) || rule.Unless != nil && rule.Unless.Holds(s.job) {
+	if rule == nil || rule.When != nil && !rule.When.Holds(s.Job) || rule.Unless != nil && rule.Unless.Holds(s.Job) {
 		return nil
 	}
 	least, known, err := s.partialLeast()
@@ -62,7 +62,7 @@ func (s *podSetAt) readPartial(set *PodSet) error {
 
 // partialLeast is what the job says in its annotations, else in its fields.
 func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
-	annotations := jobkind.StringMap(jobkind.Lookup(s.job, jobkind.PathOf(".metadata.annotations")))
+	annotations := jobkind.StringMap(jobkind.Lookup(s.Job, jobkind.PathOf(".metadata.annotations")))
 	for _, key := range s.Partial.Annotations {
 		text, said := annotations[key]
 		if !said {
@@ -75,12 +75,12 @@ func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
 		}
 		return int32(n), true, nil
 	}
-	return s.pods(s.Partial.Least)
+	return s.Pods(s.Partial.Least)
 }
 
 // partialEach is how many pods there are for each that the field counts.
 func (s *podSetAt) partialEach() (int32, error) {
-	n, found, err := s.number(s.Partial.Each)
+	n, found, err := s.Number(s.Partial.Each)
 	if !found || err != nil {
 		return 1, err
 	}
@@ -100,7 +100,7 @@ func (e *Edit) SetCounts(counts map[string]int32) error {
 	records := map[string]wholeCount{}
 	for i := range sets {
 		s := &sets[i]
-		n, named := counts[s.set]
+		n, named := counts[s.Called]
 		if !named || s.Partial == nil {
 			continue
 		}
@@ -109,7 +109,7 @@ func (e *Edit) SetCounts(counts map[string]int32) error {
 			return err
 		}
 		if r != nil {
-			records[s.set] = *r
+			records[s.Called] = *r
 		}
 	}
 	return keepRecord(e, v1alpha1.AnnotationWholeCounts, records)
@@ -117,13 +117,13 @@ func (e *Edit) SetCounts(counts map[string]int32) error {
 
 // setCount returns what must be recorded, nil if the pod set has at most that many pods.
 func (s *podSetAt) setCount(pods int64) (*wholeCount, error) {
-	var set PodSet
-	if err := s.readCounts(&set); err != nil || int64(set.Count) <= pods {
+	count, _, err := s.Counts()
+	if err != nil || int64(count) <= pods {
 		return nil, err
 	}
 	rule := s.Partial
 	each, err := s.partialEach()
-	whole, found, errWhole := s.number(rule.Field)
+	whole, found, errWhole := s.Number(rule.Field)
 	switch {
 	case err != nil:
 		return nil, err
@@ -133,11 +133,11 @@ func (s *podSetAt) setCount(pods int64) (*wholeCount, error) {
 		return nil, fmt.Errorf("%w: %s says no number of pods", podtemplate.ErrMalformed, rule.Field.Path)
 	}
 	r := &wholeCount{Whole: whole, Now: max(pods, 0) / int64(each)}
-	along, hasAlong, err := s.number(rule.Along)
+	along, hasAlong, err := s.Number(rule.Along)
 	if err != nil {
 		return nil, err
 	}
-	r.Along = hasAlong && along == whole && (rule.AlongWhen == nil || rule.AlongWhen.Holds(s.job))
+	r.Along = hasAlong && along == whole && (rule.AlongWhen == nil || rule.AlongWhen.Holds(s.Job))
 	return r, s.writeCount(r, r.Now)
 }
 
@@ -149,7 +149,7 @@ func (s *podSetAt) writeCount(r *wholeCount, n int64) error {
 	for _, field := range to {
 		object := s.Object
 		if field.OfJob {
-			object = s.job
+			object = s.Job
 		}
 		if err := unstructured.SetNestedField(object, n, field.Path...); err != nil {
 			return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
@@ -170,7 +170,7 @@ func (e *Edit) RestoreCounts() bool {
 	sets, _ := e.now().podSets()
 	for i := range sets {
 		s := &sets[i]
-		r, ok := records[s.set]
+		r, ok := records[s.Called]
 		if !ok || s.Partial == nil || r.Whole > math.MaxInt32 || r.Now < 0 || r.Now >= r.Whole ||
 			!s.holds(s.Partial.Field, r.Now) || r.Along && !s.holds(s.Partial.Along, r.Now) {
 			continue
@@ -183,18 +183,15 @@ func (e *Edit) RestoreCounts() bool {
 }
 
 func (s *podSetAt) holds(field jobkind.Source, n int64) bool {
-	have, found, err := s.number(field)
+	have, found, err := s.Number(field)
 	return err == nil && found && have == n
 }
 
 // least is the number of pods that the job cannot do without.
 func (s *podSetAt) least() (int32, error) {
-	var set PodSet
-	if err := s.readCounts(&set); err != nil {
-		return 0, err
+	count, least, err := s.Counts()
+	if least != nil {
+		return *least, err
 	}
-	if set.MinCount != nil {
-		return *set.MinCount, nil
-	}
-	return set.Count, nil
+	return count, err
 }

@@ -99,13 +99,14 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 			sets, err := Open(k, job).podSets()
 			require.NoError(t, err)
 			if tc.set == "" {
-				tc.set = sets[0].set
+				tc.set = sets[0].Called
 			}
 			for i := range sets {
-				set := PodSet{}
-				require.NoError(t, sets[i].readCounts(&set))
+				var set PodSet
+				set.Count, set.MinCount, err = sets[i].Counts()
+				require.NoError(t, err)
 				require.NoError(t, sets[i].readPartial(&set))
-				if sets[i].set == tc.set {
+				if sets[i].Called == tc.set {
 					require.Equal(t, tc.least, set.Least)
 				} else {
 					require.Nil(t, set.Least)
@@ -137,10 +138,10 @@ func countsOf(t *testing.T, k *jobkind.Kind, job *unstructured.Unstructured, set
 	sets, err := Open(k, job).podSets()
 	require.NoError(t, err)
 	for i := range sets {
-		if s := &sets[i]; s.set == set {
-			now, _, _ = s.number(s.Partial.Field)
+		if s := &sets[i]; s.Called == set {
+			now, _, _ = s.Number(s.Partial.Field)
 			if len(s.Partial.Along.Path) > 0 {
-				along, _, _ = s.number(s.Partial.Along)
+				along, _, _ = s.Number(s.Partial.Along)
 			}
 		}
 	}
@@ -209,7 +210,7 @@ func TestTheGangFollowsTheCount(t *testing.T) {
 	require.EqualValues(t, 5, Gangs(Open(k, job), true)[0].Minimum)
 	sets, err := Open(k, job).podSets()
 	require.NoError(t, err)
-	require.NoError(t, EditOf(k, job).SetCounts(map[string]int32{sets[0].set: 3}))
+	require.NoError(t, EditOf(k, job).SetCounts(map[string]int32{sets[0].Called: 3}))
 	require.EqualValues(t, 3, Gangs(Open(k, job), true)[0].Minimum)
 }
 

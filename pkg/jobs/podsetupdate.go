@@ -63,14 +63,14 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 	if u.Empty() {
 		return r, nil
 	}
-	if len(s.template) == 0 {
-		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", podtemplate.ErrMalformed, s.templatePath())
+	if len(s.Template) == 0 {
+		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", podtemplate.ErrMalformed, s.TemplatePath())
 	}
 	if r == nil {
 		r = &updateRecord{}
 	}
-	labels, labelsPath := s.metadataAt(jobkind.LabelsKey)
-	annotations, annotationsPath := s.metadataAt(jobkind.AnnotationsKey)
+	labels, labelsPath := s.MetadataAt(jobkind.LabelsKey)
+	annotations, annotationsPath := s.MetadataAt(jobkind.AnnotationsKey)
 	for _, to := range []struct {
 		what   string
 		object map[string]any
@@ -80,11 +80,11 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 	}{
 		{"label", labels, labelsPath, u.Labels, &r.Labels},
 		{"annotation", annotations, annotationsPath, u.Annotations, &r.Annotations},
-		{"nodeSelector", s.Object, s.template.Child("spec", "nodeSelector"), u.NodeSelector, &r.NodeSelector},
+		{"nodeSelector", s.Object, s.Template.Child("spec", "nodeSelector"), u.NodeSelector, &r.NodeSelector},
 	} {
 		added, err := setAll(to.object, to.path, to.values)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s %w", s.templatePath(), to.what, err)
+			return nil, fmt.Errorf("%s: %s %w", s.TemplatePath(), to.what, err)
 		}
 		for _, key := range added {
 			if !slices.Contains(*to.record, key) {
@@ -127,7 +127,7 @@ func (s *podSetAt) tolerate(tolerations []corev1.Toleration, r *updateRecord) er
 	if len(tolerations) == 0 {
 		return nil
 	}
-	at := s.template.Child("spec", "tolerations")
+	at := s.Template.Child("spec", "tolerations")
 	have, _ := jobkind.Lookup(s.Object, at).([]any)
 	have = slices.Clone(have)
 	for i := range tolerations {
@@ -154,19 +154,19 @@ func sameToleration(a, b any) bool {
 
 // takeBack is the inverse of update, of what is recorded and was asked for.
 func (s *podSetAt) takeBack(r *updateRecord, asked []podupdate.Update) {
-	if r == nil || len(s.template) == 0 {
+	if r == nil || len(s.Template) == 0 {
 		return
 	}
-	labels, labelsPath := s.metadataAt(jobkind.LabelsKey)
-	annotations, annotationsPath := s.metadataAt(jobkind.AnnotationsKey)
+	labels, labelsPath := s.MetadataAt(jobkind.LabelsKey)
+	annotations, annotationsPath := s.MetadataAt(jobkind.AnnotationsKey)
 	var tolerations []corev1.Toleration
 	for i := range asked {
 		dropAll(labels, labelsPath, r.Labels, asked[i].Labels)
 		dropAll(annotations, annotationsPath, r.Annotations, asked[i].Annotations)
-		dropAll(s.Object, s.template.Child("spec", "nodeSelector"), r.NodeSelector, asked[i].NodeSelector)
+		dropAll(s.Object, s.Template.Child("spec", "nodeSelector"), r.NodeSelector, asked[i].NodeSelector)
 		tolerations = append(tolerations, asked[i].Tolerations...)
 	}
-	at := s.template.Child("spec", "tolerations")
+	at := s.Template.Child("spec", "tolerations")
 	have, _ := jobkind.Lookup(s.Object, at).([]any)
 	if len(r.Tolerations) == 0 || len(have) == 0 {
 		return

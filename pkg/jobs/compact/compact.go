@@ -204,6 +204,11 @@ func pathsOf(k *jobkind.Kind) []jobkind.Path {
 			paths = append(paths, e.Reads...)
 		}
 	}
+	for _, c := range conditionsOf(k) {
+		if c != nil {
+			paths = append(paths, c.Reads...)
+		}
+	}
 	if k.Gang != nil {
 		for _, from := range sources(k.Gang.Minimum) {
 			paths = append(paths, from.Path)
@@ -252,6 +257,10 @@ func expressionsOf(k *jobkind.Kind) []*jobkind.Expression {
 	if k.Gang != nil {
 		all = append(all, k.Gang.When, k.Gang.Unless)
 	}
+	return all
+}
+
+func conditionsOf(k *jobkind.Kind) (all []*jobkind.Condition) {
 	for i := range k.Sets {
 		all = append(all, k.Sets[i].When, k.Sets[i].Later)
 		if p := k.Sets[i].Partial; p != nil {

@@ -25,10 +25,12 @@ import (
 
 	"github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/podset"
 )
 
 // compiler notes every mistake of a descriptor.
@@ -228,11 +230,11 @@ func (c *compiler) pods(at *field.Path, p *PodsRule, k *Kind) {
 	k.Pods.Label = p.Label
 }
 
+// podSet checks a rule field by field; what it describes podset.Of says.
 func (c *compiler) podSet(at *field.Path, r *PodSetRule) Set {
-	s := Set{Optional: r.Optional, Early: r.Early, Name: r.Name}
-	s.When = c.expression(at.Child("when"), r.When, cel.BoolType)
-	s.Path = c.path(at.Child("path"), r.Path, true)
-	s.Stars = len(s.Path.fixed()) < len(s.Path)
+	s := podset.Of(r, c.condition)
+	c.expression(at.Child("when"), r.When, cel.BoolType)
+	c.path(at.Child("path"), r.Path, true)
 	if r.Name != "" && (s.Stars || r.NameField != "") {
 		c.invalid(at.Child("name"), r.Name, "several pod sets cannot have one name, and none has two")
 	}
@@ -241,36 +243,42 @@ func (c *compiler) podSet(at *field.Path, r *PodSetRule) Set {
 			c.invalid(at.Child("name"), r.Name, problem)
 		}
 	}
-	s.NameField = c.path(at.Child("nameField"), r.NameField, false)
+	c.path(at.Child("nameField"), r.NameField, false)
 	c.template(at, r, &s)
 	for i := range r.Adds {
-		s.Adds = append(s.Adds, c.add(at.Child("adds").Index(i), &r.Adds[i]))
+		c.add(at.Child("adds").Index(i), &r.Adds[i])
 	}
 	if len(r.Count) == 0 {
 		c.errs = append(c.errs, field.Required(at.Child("count"), ""))
 	}
-	s.Count = c.counts(at.Child("count"), r.Count)
-	s.MinCount = c.counts(at.Child("minCount"), r.MinCount)
-	s.Partial = c.partial(at.Child("partial"), r.Partial, &s)
-	s.Later = c.expression(at.Child("later"), r.Later, cel.BoolType)
+	c.counts(at.Child("count"), r.Count)
+	c.counts(at.Child("minCount"), r.MinCount)
+	c.partial(at.Child("partial"), r.Partial, &s)
+	c.expression(at.Child("later"), r.Later, cel.BoolType)
 	return s
 }
 
-func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) *Partial {
-	if r == nil {
+// condition compiles the text without a word about mistakes, which the checks tell.
+func (c *compiler) condition(text string) *Condition {
+	if text == "" {
 		return nil
 	}
-	p := &Partial{
-		When:   c.expression(at.Child("when"), r.When, cel.BoolType),
-		Unless: c.expression(at.Child("unless"), r.Unless, cel.BoolType), Annotations: r.Annotations,
-		Least: c.counts(at.Child("minCount"), r.MinCount), Field: c.source(at.Child("field"), r.Field),
-		Each: c.source(at.Child("each"), r.Each), Along: c.source(at.Child("along"), r.Along),
-		AlongWhen: c.expression(at.Child("alongWhen"), r.AlongWhen, cel.BoolType),
+	e, err := c.compile(text, cel.BoolType)
+	if err != nil {
+		return nil
 	}
-	if len(p.Least) == 0 {
-		p.Least = s.MinCount
+	return &Condition{Reads: e.Reads, Test: e.Holds}
+}
+
+func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) {
+	if r == nil {
+		return
 	}
-	if len(p.Least)+len(p.Annotations) == 0 {
+	c.expression(at.Child("when"), r.When, cel.BoolType)
+	c.expression(at.Child("unless"), r.Unless, cel.BoolType)
+	c.expression(at.Child("alongWhen"), r.AlongWhen, cel.BoolType)
+	c.counts(at.Child("minCount"), r.MinCount)
+	if len(s.Partial.Least)+len(r.Annotations) == 0 {
 		c.errs = append(c.errs, field.Required(at.Child("minCount"), "or annotations"))
 	}
 	for i, key := range r.Annotations {
@@ -279,12 +287,14 @@ func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) *Partial {
 		}
 	}
 	c.required(at.Child("field"), r.Field)
-	c.writable(at.Child("field"), s, p.Field)
-	c.writable(at.Child("along"), s, p.Along)
-	return p
+	c.source(at.Child("field"), r.Field)
+	c.source(at.Child("each"), r.Each)
+	c.source(at.Child("along"), r.Along)
+	c.writable(at.Child("field"), s, s.Partial.Field)
+	c.writable(at.Child("along"), s, s.Partial.Along)
 }
 
-// template reads where the template of the pods is, and where their labels and annotations are written.
+// template checks where the template of the pods is, and where their labels and annotations are written.
 func (c *compiler) template(at *field.Path, r *PodSetRule, s *Set) {
 	if len(r.Template) == 0 && r.Computed == "" {
 		c.errs = append(c.errs, field.Required(at.Child("template"), "or computed"))
@@ -294,18 +304,13 @@ func (c *compiler) template(at *field.Path, r *PodSetRule, s *Set) {
 		if whole := append(s.Path.Child(), p...); len(whole) > 0 && whole[0] != "spec" && whole[0] != ChildKey {
 			c.invalid(at.Child("template"), whole.String(), "it has to be below .spec, or in the child")
 		}
-		s.Templates = append(s.Templates, p)
 	}
-	if r.Computed != "" {
-		code, ok := computedTemplates[r.Computed]
-		if !ok {
-			known := slices.Sorted(maps.Keys(computedTemplates))
-			c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, known))
-		}
-		s.Computed = &code
+	if r.Computed != "" && s.Computed == nil {
+		known := slices.Sorted(maps.Keys(podset.ComputedTemplates))
+		c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, known))
 	}
-	s.Labels = c.source(at.Child("labels"), r.Labels)
-	s.Annotations = c.source(at.Child("annotations"), r.Annotations)
+	c.source(at.Child("labels"), r.Labels)
+	c.source(at.Child("annotations"), r.Annotations)
 	c.writable(at.Child("labels"), s, s.Labels)
 	c.writable(at.Child("annotations"), s, s.Annotations)
 }
@@ -321,55 +326,51 @@ func (c *compiler) writable(at *field.Path, s *Set, to Source) {
 	}
 }
 
-func (c *compiler) add(at *field.Path, r *AddRule) Add {
-	return Add{
-		When:       c.expression(at.Child("when"), r.When, cel.BoolType),
-		Resources:  c.source(at.Child("resources"), r.Resources),
-		Init:       c.containers(at.Child("initContainers"), r.InitContainers),
-		Containers: c.containers(at.Child("containers"), r.Containers),
-	}
+func (c *compiler) add(at *field.Path, r *AddRule) {
+	c.expression(at.Child("when"), r.When, cel.BoolType)
+	c.source(at.Child("resources"), r.Resources)
+	c.containers(at.Child("initContainers"), r.InitContainers)
+	c.containers(at.Child("containers"), r.Containers)
 }
 
-func (c *compiler) containers(at *field.Path, list []corev1.Container) (fields []any) {
+func (c *compiler) containers(at *field.Path, list []map[string]any) {
 	for i := range list {
-		one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list[i])
-		if err != nil {
-			c.invalid(at.Index(i), list[i].Name, err.Error())
+		text, err := yaml.Marshal(list[i])
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, &corev1.Container{})
 		}
-		fields = append(fields, one)
+		if err != nil {
+			c.invalid(at.Index(i), "", err.Error())
+		}
 	}
-	return fields
 }
 
-func (c *compiler) counts(at *field.Path, rules []CountRule) (terms []Term) {
+func (c *compiler) counts(at *field.Path, rules []CountRule) []Term {
 	for i := range rules {
-		terms = append(terms, c.count(at.Index(i), &rules[i]))
+		c.count(at.Index(i), &rules[i])
 	}
-	return terms
+	return podset.TermsOf(rules)
 }
 
-func (c *compiler) count(at *field.Path, r *CountRule) Term {
-	t := Term{ByDefault: r.Default, LessConstant: r.LessConstant}
+func (c *compiler) count(at *field.Path, r *CountRule) {
 	if r.Field == "" && len(r.Least) == 0 && r.Default == nil || r.Field != "" && len(r.Least) > 0 {
 		c.invalid(at, "", "it has either field, or least, or a default alone")
 	}
 	if r.Default != nil && *r.Default < 0 {
 		c.invalid(at.Child("default"), *r.Default, "must not be negative")
 	}
-	t.Field = c.source(at.Child("field"), r.Field)
-	t.Less = c.source(at.Child("less"), r.Less)
+	c.source(at.Child("field"), r.Field)
+	c.source(at.Child("less"), r.Less)
 	for i := range r.Least {
 		if len(r.Least[i].Least) > 0 {
 			c.invalid(at.Child("least").Index(i), "", "the least of the least is the least")
 			continue
 		}
-		t.Least = append(t.Least, c.count(at.Child("least").Index(i), &r.Least[i]))
+		c.count(at.Child("least").Index(i), &r.Least[i])
 	}
-	return t
 }
 
-// source reads a path that may begin at the job.
-func (c *compiler) source(at *field.Path, text string) Source {
-	below, ofJob := strings.CutPrefix(text, "$")
-	return Source{Path: c.path(at, below, false), OfJob: ofJob}
+// source checks a path that may begin at the job.
+func (c *compiler) source(at *field.Path, text string) {
+	c.path(at, strings.TrimPrefix(text, "$"), false)
 }

@@ -28,7 +28,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/kinds"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/kinds"
 )
 
 // Kind is a descriptor that was checked. It is immutable and safe for concurrent use.

@@ -33,7 +33,7 @@ func (k *Kind) MetadataPlaces() []MetadataPlace {
 		return places // what the descriptor describes is made of them
 	}
 	for i := range k.Sets {
-		places = append(places, k.Sets[i].metadataPlaces()...)
+		places = append(places, metadataPlacesOf(&k.Sets[i])...)
 	}
 	for _, p := range k.podMetadata {
 		place := MetadataPlace{Labels: p.Child(string(LabelsKey)), Annotations: p.Child(string(AnnotationsKey))}
@@ -55,7 +55,7 @@ func metadataOf(object Path) MetadataPlace {
 	return MetadataPlace{Labels: at.Child(string(LabelsKey)), Annotations: at.Child(string(AnnotationsKey))}
 }
 
-func (r *Set) metadataPlaces() (places []MetadataPlace) {
+func metadataPlacesOf(r *Set) (places []MetadataPlace) {
 	if len(r.Path) > 0 && r.Path[0] == ChildKey {
 		return nil
 	}

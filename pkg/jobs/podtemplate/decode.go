@@ -18,7 +18,6 @@ limitations under the License.
 package podtemplate
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -26,10 +25,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/podset"
 )
 
 // ErrMalformed marks an object whose fields are not of the type that they should have.
-var ErrMalformed = errors.New("malformed job")
+var ErrMalformed = podset.ErrMalformed
 
 // maxQuantityText is the greatest length of an amount; longExponent finds exponents that no amount needs. To add or
 // compare a quantity like 1e99999999 takes minutes, and one such job must not cost others that time.

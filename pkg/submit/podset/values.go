@@ -14,14 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobkind
+package podset
 
 import (
+	"errors"
 	"fmt"
 	"math"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
+
+// ErrMalformed marks an object whose fields are not of the type that they should have.
+var ErrMalformed = errors.New("malformed job")
 
 // ChildKey is the field of a job under which its child is read.
 const ChildKey = "child"
@@ -58,9 +60,10 @@ func Integer(object map[string]any, p Path) (int64, bool, error) {
 			return int64(n), true, nil
 		}
 	}
-	return 0, false, fmt.Errorf("%w: %s is not a whole number", podtemplate.ErrMalformed, p)
+	return 0, false, fmt.Errorf("%w: %s is not a whole number", ErrMalformed, p)
 }
 
+// StringMap are the texts of an object, nil if the value is none.
 func StringMap(value any) map[string]string {
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -75,6 +78,7 @@ func StringMap(value any) map[string]string {
 	return out
 }
 
+// FirstOf the keys that has a value.
 func FirstOf(set map[string]string, keys ...string) string {
 	for _, key := range keys {
 		if value := set[key]; value != "" {
@@ -82,4 +86,30 @@ func FirstOf(set map[string]string, keys ...string) string {
 		}
 	}
 	return ""
+}
+
+// Copy is a copy of a value as JSON has it.
+func Copy(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = Copy(item)
+		}
+		return out
+	case []any:
+		if v == nil {
+			return v
+		}
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = Copy(item)
+		}
+		return out
+	default:
+		return value
+	}
 }

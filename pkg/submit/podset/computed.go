@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobkind
+package podset
 
 import (
 	"fmt"
@@ -24,10 +24,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // Computed makes a pod template where the job has none, or has but a part of it.
@@ -38,8 +35,8 @@ type Computed struct {
 	Reads []Source
 }
 
-// computedTemplates by the names that descriptors have for them.
-var computedTemplates = map[string]Computed{
+// ComputedTemplates by the names that descriptors have for them.
+var ComputedTemplates = map[string]Computed{
 	"raySubmitter":        {Make: raySubmitter},
 	"requestOfAnnotation": {Make: requestOfAnnotation},
 	"sparkDriver":         {Make: sparkTemplate("driver", "driver"), Reads: sparkReads},
@@ -55,7 +52,7 @@ func requestOfAnnotation(job, _ map[string]any) (map[string]any, error) {
 	text, _ := Lookup(job, Path{"metadata", "annotations", annotationMinResources}).(string)
 	requests := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &requests); err != nil {
-		return nil, fmt.Errorf("%w: annotation %s: %w", podtemplate.ErrMalformed, annotationMinResources, err)
+		return nil, fmt.Errorf("%w: annotation %s: %w", ErrMalformed, annotationMinResources, err)
 	}
 	container := map[string]any{"name": "default"}
 	if len(requests) > 0 {
@@ -106,7 +103,7 @@ func sparkTemplate(role, container string) func(job, object map[string]any) (map
 	return func(job, object map[string]any) (map[string]any, error) {
 		resources, err := sparkResources(job, object)
 		if err != nil {
-			return nil, fmt.Errorf("%w: .spec.%s: %w", podtemplate.ErrMalformed, role, err)
+			return nil, fmt.Errorf("%w: .spec.%s: %w", ErrMalformed, role, err)
 		}
 		template := deepCopy(Lookup(object, Path{"template"}))
 		spec, _ := template["spec"].(map[string]any)
@@ -160,7 +157,7 @@ func deepCopy(value any) map[string]any {
 	if fields == nil {
 		return map[string]any{}
 	}
-	return runtime.DeepCopyJSON(fields)
+	return Copy(fields).(map[string]any)
 }
 
 // sparkResources of the main container.

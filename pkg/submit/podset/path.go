@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobkind
+package podset
 
 import (
 	"maps"
@@ -30,8 +30,11 @@ type Path []string
 // Star stands for every key of a map and every element of a list.
 const Star = "*"
 
-// path reads ".spec.suspend".
+// PathOf reads ".spec.suspend"; an empty text is no path.
 func PathOf(dotted string) Path {
+	if dotted == "" {
+		return nil
+	}
 	return strings.Split(strings.TrimPrefix(dotted, "."), ".")
 }
 
@@ -43,8 +46,8 @@ func (p Path) Child(keys ...string) Path {
 	return append(append(make(Path, 0, len(p)+len(keys)), p...), keys...)
 }
 
-// fixed is the part of the path before the first star.
-func (p Path) fixed() Path {
+// Fixed is the part of the path before the first star.
+func (p Path) Fixed() Path {
 	if i := slices.Index(p, Star); i >= 0 {
 		return p[:i]
 	}
@@ -57,8 +60,8 @@ type Place struct {
 	Object map[string]any
 }
 
-// key is the last of the way: that of a map, or the index in a list.
-func (p *Place) key() string {
+// Key is the last of the way: that of a map, or the index in a list.
+func (p *Place) Key() string {
 	if len(p.At) == 0 {
 		return ""
 	}
