@@ -30,8 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/kinds"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/kinds"
 )
 
 // made is a kind that this repository does not know, as a user would describe it.

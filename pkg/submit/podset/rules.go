@@ -82,6 +82,8 @@ type PodSetRule struct {
 	// the job. Absent are those of the template.
 	Labels      string `json:"labels,omitempty"`
 	Annotations string `json:"annotations,omitempty"`
+	// SchedulerName is where the name of the scheduler is written, as Labels is; absent is the spec of the template.
+	SchedulerName string `json:"schedulerName,omitempty"`
 }
 
 // PartialRule is for pods of which a job may be admitted with fewer than Count: with how few, and where the number is

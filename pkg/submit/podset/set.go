@@ -50,6 +50,8 @@ type Set struct {
 	Adds            []Add
 	// Labels and annotations that are given to the pods in addition to those of the template.
 	Labels, Annotations Source
+	// SchedulerName is where the name of the scheduler is written; empty is the spec of the template.
+	SchedulerName Source
 }
 
 // Add is an AddRule that was checked; containers are as in JSON.
@@ -132,6 +134,7 @@ func Of(r *PodSetRule, compile func(text string) *Condition) Set {
 		When: compile(r.When), Path: PathOf(r.Path), Optional: r.Optional, Early: r.Early, Name: r.Name,
 		NameField: PathOf(r.NameField), Count: TermsOf(r.Count), MinCount: TermsOf(r.MinCount),
 		Later: compile(r.Later), Labels: sourceOf(r.Labels), Annotations: sourceOf(r.Annotations),
+		SchedulerName: sourceOf(r.SchedulerName),
 	}
 	s.Stars = len(s.Path.Fixed()) < len(s.Path)
 	for _, text := range r.Template {

@@ -1,0 +1,135 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/condition"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/kinds"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/podset"
+)
+
+// ErrUnknownKind: no descriptor says where an object of this kind has its pods.
+var ErrUnknownKind = errors.New("unknown kind of job")
+
+// kind is what the library reads of a descriptor.
+type kind struct {
+	APIVersion string              `json:"apiVersion"`
+	Kind       string              `json:"kind"`
+	Suspend    *podset.SuspendRule `json:"suspend"`
+	Valid      []podset.ValidRule  `json:"valid"`
+	PodSets    []podset.PodSetRule `json:"podSets"`
+	Gang       *podset.GangRule    `json:"gang"`
+	sets       []podset.Set
+	valid      []*podset.Condition
+	unless     *podset.Condition
+	minimum    []podset.Term
+}
+
+// pod is the kind of a pod that nobody owns. The descriptor of the queue is about groups of them.
+const pod = `
+apiVersion: v1
+kind: Pod
+podSets:
+- name: pod
+  path: .spec
+  count: [{default: 1}]
+  template: .template
+`
+
+// readKind reads a descriptor that the queue has checked.
+func readKind(text []byte) (*kind, error) {
+	k := &kind{}
+	if err := yaml.Unmarshal(text, k); err != nil {
+		return nil, err
+	}
+	var failed []error
+	compile := func(text string) *podset.Condition {
+		c, err := condition.Compile(text)
+		failed = append(failed, err)
+		return c
+	}
+	for i := range k.PodSets {
+		k.PodSets[i].Partial = nil // the queue alone shrinks jobs
+		k.sets = append(k.sets, podset.Of(&k.PodSets[i], compile))
+	}
+	for _, v := range k.Valid {
+		k.valid = append(k.valid, compile(v.Rule))
+	}
+	if k.Gang != nil {
+		k.unless, k.minimum = compile(k.Gang.Unless), podset.TermsOf(k.Gang.Minimum)
+	}
+	return k, errors.Join(failed...)
+}
+
+// builtin are the kinds that the queue knows, and pods.
+var builtin = sync.OnceValues(func() ([]*kind, error) {
+	names, err := fs.Glob(kinds.Files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []*kind
+	for _, name := range names {
+		text, err := kinds.Files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if name == "pod.yaml" {
+			text = []byte(pod)
+		}
+		k, err := readKind(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, k)
+	}
+	return all, nil
+})
+
+// kindOf an object.
+func kindOf(object Object) (*kind, error) {
+	version, _ := object["apiVersion"].(string)
+	name, _ := object["kind"].(string)
+	all, err := builtin()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(k *kind) bool { return k.APIVersion == version && k.Kind == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: apiVersion %.100q, kind %.100q", ErrUnknownKind, version, name)
+	}
+	return all[i], nil
+}
+
+// gangs says whether a job of the kind can be a gang: it has all its pods at once. Pods of a Workflow come in turn, and
+// a Deployment or a LeaderWorkerSet runs on while its pods are replaced.
+func (k *kind) gangs(job *Job) bool {
+	if k.isPod() {
+		return job.PodGroup != nil
+	}
+	return job.PodGroup != nil || k.Suspend != nil && !k.Suspend.KeepsPods
+}
+
+// isPod says whether jobs of the kind are single pods.
+func (k *kind) isPod() bool { return k.Kind == "Pod" && k.APIVersion == "v1" }

@@ -1,0 +1,61 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package submit puts onto jobs what a queueing system needs, for programs that create jobs: one call, any of the kinds
+// of jobs that koord-jobqueue knows, for whichever system the cluster runs.
+//
+//	driver, err := submit.New(submit.Options{Driver: "kueue"})
+//	labelled, groups, err := driver.Label(submit.Job{Queue: "team"}, object)
+//
+// Every function gets values and returns values: no argument is changed, and the same arguments give the same result.
+package submit
+
+import "time"
+
+// Job says about an object what a queueing system has to know. The name and the namespace are those of the object. Both
+// have to be final: a second attempt at a job needs a name of its own.
+type Job struct {
+	// Queue in which the job waits: the name of a LocalQueue of Kueue, of a queue of Volcano or KAI, of an ElasticQuota
+	// of Koordinator, or a path of YuniKorn such as root.research.ray.
+	Queue string
+	// Quota, for the driver koord alone, is the ElasticQuota if Queue names a Queue that several quotas share.
+	Quota string
+	// User and Groups, for the driver yunikorn alone, are the identity that its quotas of users count.
+	User   string
+	Groups []string
+	// PriorityClass of the job in its queue, for the drivers kueue and volcano. Others read the pod templates.
+	PriorityClass string
+	// MaxRunTime of the job, in whole seconds, for the drivers koord and kueue; zero is no bound.
+	MaxRunTime time.Duration
+	// NonPreemptible jobs keep what they hold.
+	NonPreemptible bool
+	// PodGroup, for single pods and the drivers koord and kueue, is the group that the pod is a part of.
+	PodGroup *PodGroup
+	// Gang, if it is set, lets the pods of the job be placed together or not at all.
+	Gang *Gang
+}
+
+// PodGroup is a number of pods that are one job, such as the pods of a Dask cluster.
+type PodGroup struct {
+	Name string
+	// Size is the number of all pods of the group.
+	Size int32
+}
+
+// Metadata are labels and annotations.
+type Metadata struct {
+	Labels, Annotations map[string]string
+}
