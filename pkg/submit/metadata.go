@@ -54,6 +54,11 @@ func (d Driver) open(job *Job, object Object) (*work, error) {
 	if w.sets, err = k.podSets(w.object); err != nil {
 		return nil, err
 	}
+	for i := range w.sets {
+		if w.sets[i].Template["spec"] == nil {
+			return nil, fmt.Errorf("%w: %s has no spec", podset.ErrMalformed, w.sets[i].found.TemplatePath())
+		}
+	}
 	if len(w.sets) == 0 && d.needsPods {
 		return nil, fmt.Errorf("%s: %w by %s: the object has no pod templates", k.Kind, ErrUnsupported, d.Driver)
 	}

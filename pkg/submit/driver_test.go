@@ -1,0 +1,155 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package submit
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/podset"
+)
+
+func TestNew(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no driver": {}, "unknown": {Driver: "slurm"}, "k8s without its version": {Driver: "k8s"},
+		"another version": {Driver: "k8s", KubernetesAPI: "v1"}, "version of koord": {Driver: "koord", KubernetesAPI: "v1beta1"},
+		"scheduler of kueue": {Driver: "kueue", SchedulerName: "x"}, "no name": {Driver: "koord", SchedulerName: "A b"},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestRefused jobs: each error says which kind it is.
+func TestRefused(t *testing.T) {
+	const rayjob = "testdata/jobs/rayjob.yaml"
+	for name, c := range map[string]struct {
+		driver, file string
+		job          Job
+		change       func(Object)
+		want         error
+	}{
+		"queue of no label":   {"koord", rayjob, Job{Queue: strings.Repeat("x", 64)}, nil, ErrInvalid},
+		"queue with a space":  {"yunikorn", rayjob, Job{Queue: "root.a b"}, nil, ErrInvalid},
+		"empty part of queue": {"yunikorn", rayjob, Job{Queue: "root..b"}, nil, ErrInvalid},
+		"kueue without queue": {"kueue", rayjob, Job{}, nil, ErrInvalid},
+		"quota of kueue":      {"kueue", rayjob, Job{Queue: "q", Quota: "a"}, nil, ErrUnsupported},
+		"user with newline":   {"yunikorn", rayjob, Job{User: "a\nb"}, nil, ErrInvalid},
+		"many groups":         {"yunikorn", rayjob, Job{User: "a", Groups: make([]string, 65)}, nil, ErrInvalid},
+		"half a second":       {"koord", rayjob, Job{MaxRunTime: time.Second / 2}, nil, ErrInvalid},
+		"priority of koord":   {"koord", rayjob, Job{PriorityClass: "high"}, nil, ErrUnsupported},
+		"group of a RayJob":   {"kueue", rayjob, Job{Queue: "q", PodGroup: &PodGroup{"g", 2}}, nil, ErrInvalid},
+		"other scheduler": {"koord", "testdata/jobs/job.yaml", Job{}, func(o Object) {
+			_ = writeField(o, podset.PathOf(".spec.template.spec.schedulerName"), "volcano")
+		}, ErrConflict},
+		"gang that may shrink": {"koord", "testdata/jobs/job.yaml", Job{Gang: &Gang{}}, func(o Object) {
+			_ = writeField(o, podset.Path{"metadata", "annotations", "koord-queue/min-parallelism"}, "1")
+		}, ErrConflict},
+		"cluster that stays": {"koord", rayjob, Job{}, func(o Object) {
+			_ = writeField(o, podset.PathOf(".spec.shutdownAfterJobFinishes"), false)
+		}, ErrInvalid},
+		"no name":      {"koord", rayjob, Job{}, func(o Object) { delete(o, "metadata") }, ErrInvalid},
+		"unknown kind": {"koord", rayjob, Job{}, func(o Object) { o["kind"] = "RayService" }, ErrUnknownKind},
+		"amount of much time": {"yunikorn", "testdata/jobs/job.yaml", Job{Gang: &Gang{}}, func(o Object) {
+			_ = writeField(o, podset.PathOf(".spec.template.spec.overhead"), Object{"cpu": "1e99999999"})
+		}, podset.ErrMalformed},
+		"metadata of no object": {"koord", "testdata/jobs/job.yaml", Job{Queue: "q"}, func(o Object) {
+			_ = writeField(o, podset.PathOf(".spec.template.metadata"), "x")
+		}, podset.ErrMalformed},
+	} {
+		object := readObject(t, c.file)
+		if c.change != nil {
+			c.change(object)
+		}
+		if _, _, err := driverOf(t, c.driver).Label(c.job, object); !errors.Is(err, c.want) {
+			t.Errorf("%s: have %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestNamesOfTwoJobsDiffer: YuniKorn knows no namespaces, and labels have 63 bytes.
+func TestNamesOfTwoJobsDiffer(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	seen := map[string]string{}
+	for _, c := range [][2]string{{"a", "b-c"}, {"a-b", "c"}, {"a", "b.c"}, {"a", long + "1"}, {"a", long + "2"}, {"b", long + "1"}} {
+		object := readObject(t, "testdata/jobs/job.yaml")
+		object["metadata"] = Object{"namespace": c[0], "name": c[1]}
+		labelled, err := driverOf(t, "yunikorn").CreateLabels(Job{}, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := podset.Lookup(labelled, podset.Path{"metadata", "labels", "yunikorn.apache.org/app-id"}).(string)
+		if other, twice := seen[id]; twice || id == "" || len(id) > 63 {
+			t.Errorf("%v and %s are %q", c, other, id)
+		}
+		seen[id] = c[1]
+	}
+}
+
+// TestUsersChooseNoQueue: what the platform says replaces what the user wrote.
+func TestUsersChooseNoQueue(t *testing.T) {
+	for _, name := range []string{"koord", "kueue", "yunikorn", "volcano", "kai"} {
+		d := driverOf(t, name)
+		job := fullJob(d)
+		clean, _, err := d.Label(job, readObject(t, "testdata/jobs/job.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := fullJob(d)
+		forged.Queue = "root.foreign"
+		if name == "kueue" || name == "koord" {
+			forged.Queue = "foreign"
+		}
+		object, _, err := d.Label(forged, readObject(t, "testdata/jobs/job.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object, _, err = d.Label(job, object); err != nil || !reflect.DeepEqual(clean, object) {
+			t.Errorf("%s: have %v %v, want %v", name, object, err, clean)
+		}
+	}
+}
+
+func TestTypedObjects(t *testing.T) {
+	type job struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Metadata   map[string]any `json:"metadata"`
+		Spec       struct {
+			Parallelism int64          `json:"parallelism"`
+			Factor      float64        `json:"factor"`
+			Template    map[string]any `json:"template"`
+		} `json:"spec"`
+	}
+	in := job{APIVersion: "batch/v1", Kind: "Job"}
+	in.Spec.Parallelism, in.Spec.Factor = 1<<53+1, 0.5
+	object, err := ObjectOf(&in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := podset.Lookup(object, podset.PathOf(".spec.parallelism")); n != int64(1<<53+1) {
+		t.Errorf("have %T %v", n, n)
+	}
+	var out job
+	if err := Into(object, &out); err != nil || !reflect.DeepEqual(in, out) {
+		t.Errorf("have %+v %v", out, err)
+	}
+}
