@@ -94,7 +94,9 @@ caller.`,
 			listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), preemptionsCommand(c), historyCommand(c),
 			usageCommand(c),
 		},
-		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
+		"change": {
+			submitCommand(c), labelCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c),
+		},
 		"operate": {
 			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kinds.Command(c.flags),
 			schedulerconfig.Command(streams), uninstallCommand(c),

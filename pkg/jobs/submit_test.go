@@ -142,7 +142,8 @@ var replacements = []any{
 }
 
 var fieldsOfConditions = []string{
-	"enableInTreeAutoscaling", "submissionMode", "dynamicAllocation", "startupPolicy", "dependsOn", "minReplicas", "replicas",
+	"enableInTreeAutoscaling", "submissionMode", "dynamicAllocation", "startupPolicy", "dependsOn", "minReplicas",
+	"replicas",
 }
 
 func collect(random *rand.Rand, fields map[string]any, depth int, places *[]func()) {

@@ -19,6 +19,7 @@ package submit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -83,17 +84,19 @@ func (d Driver) check(job *Job) error {
 			return err
 		}
 	}
-	if g := job.PodGroup; g != nil {
-		if err := checkName("group of pods", g.Name); err != nil {
-			return err
-		}
-		if len(g.Name) > maxLabelValue || g.Size < 1 || g.Size > maxPodGroup {
-			return fmt.Errorf("group of pods %.100q: %w: want a name of at most %d bytes, and 1 to %d pods", g.Name,
-				ErrInvalid, maxLabelValue, maxPodGroup)
-		}
+	return errors.Join(job.PodGroup.check(), job.Gang.check())
+}
+
+func (g *PodGroup) check() error {
+	if g == nil {
+		return nil
 	}
-	if job.Gang != nil {
-		return job.Gang.check()
+	if err := checkName("group of pods", g.Name); err != nil {
+		return err
+	}
+	if len(g.Name) > maxLabelValue || g.Size < 1 || g.Size > maxPodGroup {
+		return fmt.Errorf("group of pods %.100q: %w: want a name of at most %d bytes, and 1 to %d pods", g.Name,
+			ErrInvalid, maxLabelValue, maxPodGroup)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ const (
 // Config chooses the driver of a platform, and says for each type of its jobs how they are queued.
 type Config struct {
 	Driver Driver
-	// Queue and User are templates of Job.Queue and Job.User, with the fields of Submitter: "root.{{.Organization}}.{{.Type}}".
+	// Queue and User are templates of Job.Queue and Job.User. They name fields of Submitter, as in
+	// "root.{{.Organization}}.{{.Type}}".
 	Queue, User string
 	// Types by their name. A type that is not there has no gang, and may be preempted.
 	Types map[string]Type
@@ -140,7 +141,9 @@ func (r *configReader) wrong(at string, n *yaml.Node, err error) {
 }
 
 // object reads the fields. Others, and those that are there twice, are mistakes.
-func (r *configReader) object(at string, n *yaml.Node, fields map[string]func(at string, n *yaml.Node), needed ...string) {
+func (r *configReader) object(
+	at string, n *yaml.Node, fields map[string]func(at string, n *yaml.Node), needed ...string,
+) {
 	if n.Kind != yaml.MappingNode {
 		r.wrong(at+".", n, fmt.Errorf("%w: want an object", ErrInvalid))
 		return

@@ -59,7 +59,8 @@ func TestConfig(t *testing.T) {
 	}
 	// With a dot in the organization a user would name the queue of another one.
 	for _, s := range []Submitter{
-		{Organization: "org2.ray", User: "u", Type: "ray"}, {User: "u", Type: "ray"}, {Organization: "a\nb", User: "u", Type: "ray"},
+		{Organization: "org2.ray", User: "u", Type: "ray"}, {User: "u", Type: "ray"},
+		{Organization: "a\nb", User: "u", Type: "ray"},
 		{Organization: "org1", User: "u v", Type: "ray"}, {Organization: "org1", User: "u", Type: "ray.x"},
 	} {
 		if job, err := c.Job(&s); err == nil {
@@ -70,32 +71,45 @@ func TestConfig(t *testing.T) {
 
 // TestConfigMistakes: each is told with its field and its line.
 func TestConfigMistakes(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                   "the text is empty",
-		"x: {}":                              "line 1: x: invalid: no such field",
-		"queueconfig: []":                    "line 1: queueconfig.: invalid: want an object",
-		"queueconfig: {}":                    "line 1: queueconfig.scheduler: invalid: the field is needed",
-		"queueconfig:\n  scheduler: x":       `line 2: queueconfig.scheduler: driver "x": invalid: want one of k8s, kai`,
-		"queueconfig:\n  scheduler: kueue\n": "line 2: queueconfig.queue: invalid: kueue needs it",
-		"queueconfig:\n  scheduler: k8s\n":   "line 2: queueconfig.scheduler: version of scheduling.k8s.io",
-		"queueconfig:\n  scheduler: koord\n  kubernetes-api: v1beta1\n":    "line 2: queueconfig.scheduler: version of scheduling.k8s.io",
-		"queueconfig:\n  scheduler: koord\n  scheduler: koord\n":           "line 3: queueconfig.scheduler: invalid: the field is there twice",
-		"queueconfig:\n  scheduler: koord\n  queue: '{{.Nobody}}'\n":       "line 3: queueconfig.queue: invalid: no such field: {{.Nobody}}",
-		"queueconfig:\n  scheduler: koord\n  queue: '{{.Org}'\n":           `line 3: queueconfig.queue: invalid: part "{{"`,
-		"queueconfig:\n  scheduler: koord\n  queue: {a: b}\n":              "line 3: queueconfig.queue: invalid: want text",
-		"queueconfig:\n  scheduler: scheduler-plugins\n  queue: a\n":       "line 3: queueconfig.queue: not supported by scheduler-plugins",
-		"queueconfig:\n  scheduler: koord\n  jobs: x\n":                    "line 3: queueconfig.jobs: invalid: want a list",
-		"queueconfig:\n  scheduler: koord\n  jobs:\n  - {}\n":              "line 4: queueconfig.jobs[0].type: invalid: the field is needed",
-		"queueconfig:\n  scheduler: koord\n  jobs:\n  - type: a.b\n":       "line 4: queueconfig.jobs[0].type: invalid:",
-		"queueconfig:\n  scheduler: koord\n  jobs: [{type: a}, {type: a}]": "line 3: queueconfig.jobs[1].type: invalid:",
-		"queueconfig:\n  scheduler: koord\n  jobs:\n  - type: ray\n    allow-preemption: maybe\n": "line 5: queueconfig.jobs[0]" +
-			".allow-preemption: invalid: want true or false",
-		"queueconfig:\n  scheduler: kueue\n  queue: q\n  jobs:\n  - type: ray\n    allow-preemption: false\n": "line 6: " +
-			"queueconfig.jobs[0].allow-preemption: false: not supported by kueue",
-		"queueconfig:\n  scheduler: koord\n  jobs:\n  - type: ray\n    gangscheduling: timeout=3\n": "line 5: queueconfig.jobs[0]" +
-			`.gangscheduling: gang parameter "timeout=3": invalid: want placeholderTimeoutInSeconds or gangSchedulingStyle`,
-		"queueconfig:\n  scheduler: koord\n  jobs: &a [*a]\n": "line 3: queueconfig.jobs[0].: invalid: want an object",
+	const koord = "scheduler: koord\n"
+	for _, c := range []struct{ text, want string }{
+		// Below queueconfig, which is line 1; fields are named from there.
+		{"[]", "line 2: : invalid: want an object"},
+		{"{}", "line 2: scheduler: invalid: the field is needed"},
+		{"scheduler: x", `line 2: scheduler: driver "x": invalid: want one of k8s, kai`},
+		{"scheduler: kueue", "line 2: queue: invalid: kueue needs it"},
+		{"scheduler: k8s", "line 2: scheduler: version of scheduling.k8s.io"},
+		{koord + "kubernetes-api: v1beta1", "line 2: scheduler: version of scheduling.k8s.io"},
+		{koord + koord, "line 3: scheduler: invalid: the field is there twice"},
+		{koord + "queue: '{{.Nobody}}'", "line 3: queue: invalid: no such field: {{.Nobody}}"},
+		{koord + "queue: '{{.Org}'", `line 3: queue: invalid: part "{{"`},
+		{koord + "queue: {a: b}", "line 3: queue: invalid: want text"},
+		{"scheduler: scheduler-plugins\nqueue: a", "line 3: queue: not supported by scheduler-plugins"},
+		{koord + "jobs: x", "line 3: jobs: invalid: want a list"},
+		{koord + "jobs:\n- {}", "line 4: jobs[0].type: invalid: the field is needed"},
+		{koord + "jobs:\n- type: a.b", "line 4: jobs[0].type: invalid:"},
+		{koord + "jobs: [{type: a}, {type: a}]", "line 3: jobs[1].type: invalid:"},
+		{koord + "jobs: &a [*a]", "line 3: jobs[0].: invalid: want an object"},
+		{
+			koord + "jobs:\n- type: ray\n  allow-preemption: maybe",
+			"line 5: jobs[0].allow-preemption: invalid: want true or false",
+		},
+		{
+			"scheduler: kueue\nqueue: q\njobs:\n- type: ray\n  allow-preemption: false",
+			"line 6: jobs[0].allow-preemption: false: not supported by kueue",
+		},
+		{
+			koord + "jobs:\n- type: ray\n  gangscheduling: timeout=3",
+			`line 5: jobs[0].gangscheduling: gang parameter "timeout=3": invalid: want placeholderTimeoutInSeconds or`,
+		},
 	} {
+		text := "queueconfig:\n  " + strings.ReplaceAll(c.text, "\n", "\n  ")
+		_, err := ParseConfig([]byte(text))
+		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "queueconfig.", ""), c.want) {
+			t.Errorf("%q: have %v, want %s", text, err, c.want)
+		}
+	}
+	for text, want := range map[string]string{"": "the text is empty", "x: {}": "line 1: x: invalid: no such field"} {
 		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: have %v, want %s", text, err, want)
 		}

@@ -119,7 +119,11 @@ func New(o Options) (Driver, error) {
 		}
 		s.scheduler = o.SchedulerName
 	}
-	if wants := o.Driver == "k8s"; wants != slices.Contains(kubernetesAPIs, o.KubernetesAPI) || !wants && o.KubernetesAPI != "" {
+	allowed := []string{""}
+	if o.Driver == "k8s" {
+		allowed = kubernetesAPIs
+	}
+	if !slices.Contains(allowed, o.KubernetesAPI) {
 		return Driver{}, fmt.Errorf("version of scheduling.k8s.io %.40q: %w: the driver k8s, and no other, needs one of %s",
 			o.KubernetesAPI, ErrInvalid, strings.Join(kubernetesAPIs, ", "))
 	}
@@ -185,7 +189,7 @@ func (d Driver) CreateGroupLabels(job Job, object Object) (Object, error) {
 		}
 	}
 	if d.Driver == "k8s" {
-		if err := w.joinGroups(groups); err != nil {
+		if err := joinGroups(w, groups); err != nil {
 			return nil, err
 		}
 	}

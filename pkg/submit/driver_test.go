@@ -29,7 +29,8 @@ import (
 func TestNew(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no driver": {}, "unknown": {Driver: "slurm"}, "k8s without its version": {Driver: "k8s"},
-		"another version": {Driver: "k8s", KubernetesAPI: "v1"}, "version of koord": {Driver: "koord", KubernetesAPI: "v1beta1"},
+		"another version":    {Driver: "k8s", KubernetesAPI: "v1"},
+		"version of koord":   {Driver: "koord", KubernetesAPI: "v1beta1"},
 		"scheduler of kueue": {Driver: "kueue", SchedulerName: "x"}, "no name": {Driver: "koord", SchedulerName: "A b"},
 	} {
 		if _, err := New(o); err == nil {
@@ -89,7 +90,9 @@ func TestRefused(t *testing.T) {
 func TestNamesOfTwoJobsDiffer(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	seen := map[string]string{}
-	for _, c := range [][2]string{{"a", "b-c"}, {"a-b", "c"}, {"a", "b.c"}, {"a", long + "1"}, {"a", long + "2"}, {"b", long + "1"}} {
+	for _, c := range [][2]string{
+		{"a", "b-c"}, {"a-b", "c"}, {"a", "b.c"}, {"a", long + "1"}, {"a", long + "2"}, {"b", long + "1"},
+	} {
 		object := readObject(t, "testdata/jobs/job.yaml")
 		object["metadata"] = Object{"namespace": c[0], "name": c[1]}
 		labelled, err := driverOf(t, "yunikorn").CreateLabels(Job{}, object)

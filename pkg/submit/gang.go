@@ -83,6 +83,9 @@ func (g *Gang) String() string {
 func (g *Gang) seconds() int64 { return int64(g.Timeout / time.Second) }
 
 func (g *Gang) check() error {
+	if g == nil {
+		return nil
+	}
 	if g.Timeout < 0 || g.Timeout%time.Second != 0 || g.Timeout > maxSeconds*time.Second {
 		return fmt.Errorf("timeout of the gang %s: %w: want whole seconds", g.Timeout, ErrInvalid)
 	}

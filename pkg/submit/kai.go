@@ -45,8 +45,8 @@ func kaiLabels(w *work) (own, pods Metadata, err error) {
 	return Metadata{Labels: labels}, Metadata{Labels: labels}, nil
 }
 
-// kaiGroups: KAI makes the PodGroup itself, with the pods that the kind needs. Of a Job it needs one, unless the Job says
-// more.
+// kaiGroups: KAI makes the PodGroup itself, with the pods that the kind needs. Of a Job it needs one pod, unless the
+// annotation says more.
 func kaiGroups(w *work) (map[string]Metadata, []Object, error) {
 	if w.kind.APIVersion != "batch/v1" {
 		return nil, nil, nil

@@ -28,8 +28,8 @@ var kubernetesAPIs = []string{"v1alpha2", "v1beta1"}
 // maxTemplates is the bound of a Workload on its templates of PodGroups.
 const maxTemplates = 8
 
-// kubernetesGroups: a PodGroup holds pods of one template, so a job has one for each pod set. The name of the pod set is
-// the name of the template.
+// kubernetesGroups: a PodGroup holds pods of one template, so a job has one for each pod set. Its template has the name
+// of the pod set.
 func kubernetesGroups(w *work) (map[string]Metadata, []Object, error) {
 	version := "scheduling.k8s.io/" + w.driver.KubernetesAPI
 	var templates []any
@@ -44,7 +44,7 @@ func kubernetesGroups(w *work) (map[string]Metadata, []Object, error) {
 		policy := Object{"gang": Object{"minCount": int64(s.MinCount)}}
 		templates = append(templates, Object{"name": s.Name, "schedulingPolicy": policy})
 		objects = append(objects, Object{
-			"apiVersion": version, "kind": "PodGroup", "metadata": w.groupMeta(w.podGroup(s)),
+			"apiVersion": version, "kind": "PodGroup", "metadata": w.groupMeta(podGroupName(w, s)),
 			"spec": Object{
 				"podGroupTemplateRef": Object{
 					"workload": Object{"workloadName": w.groupName(), "podGroupTemplateName": s.Name},
@@ -66,17 +66,17 @@ func kubernetesGroups(w *work) (map[string]Metadata, []Object, error) {
 	}}, objects...), nil
 }
 
-func (w *work) podGroup(s *PodSet) string { return fit(w.groupName() + "-" + s.Name) }
+func podGroupName(w *work, s *PodSet) string { return fit(w.groupName() + "-" + s.Name) }
 
 // joinGroups names the PodGroup in the templates: it is a field and no label.
-func (w *work) joinGroups(groups map[string]Metadata) error {
+func joinGroups(w *work, groups map[string]Metadata) error {
 	for i := range w.sets {
 		s := &w.sets[i]
 		if _, member := groups[s.Name]; !member {
 			continue
 		}
 		at := s.found.Template.Child("spec", "schedulingGroup", "podGroupName")
-		if err := writeField(s.found.Object, at, w.podGroup(s)); err != nil {
+		if err := writeField(s.found.Object, at, podGroupName(w, s)); err != nil {
 			return err
 		}
 	}

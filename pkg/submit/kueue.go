@@ -30,7 +30,7 @@ func kueueLabels(w *work) (own, pods Metadata, err error) {
 		return own, pods, err
 	}
 	if w.kind.Kind == "Workflow" {
-		return own, pods, fmt.Errorf("Workflow: %w by kueue: label the pods of its steps", ErrUnsupported)
+		return own, pods, fmt.Errorf("%s: %w by kueue: label the pods of its steps", w.kind.Kind, ErrUnsupported)
 	}
 	own.Labels = map[string]string{kueue + "queue-name": w.job.Queue}
 	if w.job.PriorityClass != "" {

@@ -65,7 +65,8 @@ func randomJob(random *rand.Rand, d Driver) Job {
 
 // randomValues replace fields of objects.
 var randomValues = []any{
-	nil, true, int64(0), int64(3), int64(-1), int64(1 << 40), 1.5, "", "x", "Ω", []any{}, []any{"x"}, Object{}, Object{"a": "b"},
+	nil, true, int64(0), int64(3), int64(-1), int64(1 << 40), 1.5, "", "x", "Ω", []any{}, []any{"x"}, Object{},
+	Object{"a": "b"},
 	"default-scheduler", "other", "1e99999999", strings.Repeat("z", 70),
 }
 
@@ -100,7 +101,7 @@ func TestLabelsAreTheSame(t *testing.T) {
 	if testing.Short() {
 		rounds = 300
 	}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that repeats itself
+	random := rand.New(rand.NewPCG(1, 2))
 	labelled := map[string]int{}
 	for _, file := range objectFiles(t) {
 		for _, name := range Drivers() {
@@ -190,7 +191,8 @@ func problems(d Driver, job Job, object Object, sets []PodSet, groups []Object) 
 		"yunikorn": yunikorn, "kueue": kueue, "kai": "kai.scheduler/", "volcano": "volcano.sh/", "koord": "quota.scheduling.",
 	}[d.Name()]
 	for key, value := range own {
-		say(prefix != "" && strings.HasPrefix(key, prefix) && len(validation.IsValidLabelValue(value)) > 0, "label %s=%q", key, value)
+		ours := prefix != "" && strings.HasPrefix(key, prefix)
+		say(ours && len(validation.IsValidLabelValue(value)) > 0, "label %s=%q", key, value)
 	}
 	names := make([]string, 0, len(groups))
 	for _, g := range groups {
@@ -203,7 +205,9 @@ func problems(d Driver, job Job, object Object, sets []PodSet, groups []Object) 
 		annotations := sets[i].found.Metadata(podset.AnnotationsKey)
 		switch d.Name() {
 		case "yunikorn":
-			yunikornProblems(say, job, own, labels, annotations, sets[i].writable())
+			if sets[i].writable() {
+				yunikornProblems(say, job, own, labels, annotations)
+			}
 		case "koord":
 			koordProblems(say, annotations)
 		case "volcano":
@@ -234,10 +238,7 @@ func problems(d Driver, job Job, object Object, sets []PodSet, groups []Object) 
 }
 
 // yunikornProblems: https://yunikorn.apache.org/docs/user_guide/gang_scheduling and labels_and_annotations_in_yunikorn.
-func yunikornProblems(say func(bool, string, ...any), job Job, own, labels, annotations map[string]string, writable bool) {
-	if !writable {
-		return
-	}
+func yunikornProblems(say func(bool, string, ...any), job Job, own, labels, annotations map[string]string) {
 	for _, key := range []string{"app-id", "queue"} {
 		say(own[yunikorn+key] != labels[yunikorn+key], "%s of object and pod differ", key)
 	}

@@ -73,7 +73,7 @@ func (s *PodSet) request() (amounts, error) {
 	return total, nil
 }
 
-// container is what one asks for; stays is said of an init container that runs beside the others.
+// container has the request of one container. If stays is set, it is an init container that runs on with the others.
 type container struct {
 	amounts
 	stays bool

@@ -31,7 +31,7 @@ const yunikorn = "yunikorn.apache.org/"
 var yunikornQueue = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func yunikornLabels(w *work) (own, pods Metadata, err error) {
-	labels := map[string]string{yunikorn + "app-id": w.application()}
+	labels := map[string]string{yunikorn + "app-id": applicationOf(w)}
 	if queue := w.job.Queue; queue != "" {
 		for _, part := range strings.Split(queue, ".") {
 			if !yunikornQueue.MatchString(part) {
@@ -52,9 +52,9 @@ func yunikornLabels(w *work) (own, pods Metadata, err error) {
 	return Metadata{Labels: labels}, Metadata{Labels: labels, Annotations: annotations}, nil
 }
 
-// application is the name of the job for YuniKorn, which knows no namespaces: the namespace is a part of it. A dot
+// applicationOf is the name of the job for YuniKorn, which knows no namespaces: the namespace is a part of it. A dot
 // divides the two, since a namespace has none.
-func (w *work) application() string {
+func applicationOf(w *work) string {
 	namespace := w.text("metadata", "namespace")
 	if namespace == "" {
 		return fit(w.name())
@@ -108,7 +108,7 @@ func yunikornGroups(w *work) (map[string]Metadata, []Object, error) {
 			return nil, nil, err
 		}
 		spec, _ := s.Template["spec"].(Object)
-		names[s.Name] = w.taskGroupName(s)
+		names[s.Name] = taskGroupName(w, s)
 		groups = append(groups, taskGroup{
 			Name: names[s.Name], MinMember: s.MinCount, MinResource: request.object(),
 			NodeSelector: spec["nodeSelector"], Tolerations: spec["tolerations"], Affinity: spec["affinity"],
@@ -133,7 +133,7 @@ func yunikornGroups(w *work) (map[string]Metadata, []Object, error) {
 }
 
 // taskGroupName is the name of the pod set. Those of Spark are the names that its operator gives.
-func (w *work) taskGroupName(s *PodSet) string {
+func taskGroupName(w *work, s *PodSet) string {
 	if w.kind.Kind == "SparkApplication" {
 		return "spark-" + strings.TrimSuffix(s.Name, "s")
 	}

@@ -140,6 +140,38 @@ func TestEveryCommandIsInABlock(t *testing.T) {
 	require.Empty(t, unused, "no page has these commands")
 }
 
+var programs = regexp.MustCompile("(?ms)^```go\n(package main\n.*?)^```$")
+
+// TestProgramsOfTheDocumentation builds each in a module of its own, and gives it a RayJob to label.
+func TestProgramsOfTheDocumentation(t *testing.T) {
+	library, err := filepath.Abs(filepath.Join(root, "pkg/submit"))
+	require.NoError(t, err)
+	job, err := os.ReadFile(filepath.Join(library, "testdata/jobs/rayjob.yaml"))
+	require.NoError(t, err)
+	built := 0
+	for _, page := range pages(t) {
+		for _, program := range programs.FindAllStringSubmatch(read(t, page), -1) {
+			const name = "github.com/koord-jobqueue/koord-jobqueue/pkg/submit"
+			dir := t.TempDir()
+			for file, text := range map[string]string{
+				"main.go": program[1],
+				"go.mod": "module example.com/reader\n\ngo 1.25.0\n\nrequire " + name + " v0.0.0\n\nreplace " + name + " => " +
+					library + "\n",
+			} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+			}
+			run := exec.CommandContext(t.Context(), "go", "run", "-mod=mod", ".")
+			run.Dir, run.Stdin = dir, strings.NewReader(string(job))
+			run.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+			out, err := run.CombinedOutput()
+			require.NoError(t, err, "%s: %s", page, out)
+			require.Contains(t, string(out), "quota.scheduling.koordinator.sh/name: research-ray", page)
+			built++
+		}
+	}
+	require.NotZero(t, built)
+}
+
 // settled waits, as a reader would before the next command, until each job is in a queue and has a state or a reason.
 const settled = `
 settled() {

@@ -66,8 +66,8 @@ func consume(t *testing.T, required, at, source string, command ...string) strin
 	for name, text := range map[string]string{
 		"consumer.go": source,
 		// The module is not published, so its place in the file system stands for a version of it.
-		"go.mod": "module example.com/consumer\n\ngo 1.25.0\n\nrequire " + required + " v0.0.0\n\nreplace " + required + " => " +
-			at + "\n",
+		"go.mod": "module example.com/consumer\n\ngo 1.25.0\n\nrequire " + required + " v0.0.0\n\nreplace " +
+			required + " => " + at + "\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}

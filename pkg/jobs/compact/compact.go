@@ -199,16 +199,7 @@ func projectionOf(k *jobkind.Kind, wholeTemplates bool) *projection {
 func pathsOf(k *jobkind.Kind) []jobkind.Path {
 	paths := []jobkind.Path{k.SuspendField, k.ManagedBy, k.StartTime, k.Pods.Value, k.Pods.Selector}
 	paths = append(paths, k.PriorityClass...)
-	for _, e := range expressionsOf(k) {
-		if e != nil {
-			paths = append(paths, e.Reads...)
-		}
-	}
-	for _, c := range conditionsOf(k) {
-		if c != nil {
-			paths = append(paths, c.Reads...)
-		}
-	}
+	paths = append(paths, readsOf(k)...)
 	if k.Gang != nil {
 		for _, from := range sources(k.Gang.Minimum) {
 			paths = append(paths, from.Path)
@@ -241,6 +232,21 @@ func pathsOf(k *jobkind.Kind) []jobkind.Path {
 			default:
 				paths = append(paths, append(s.Path.Child(), from.Path...))
 			}
+		}
+	}
+	return paths
+}
+
+// readsOf are the fields that expressions look at.
+func readsOf(k *jobkind.Kind) (paths []jobkind.Path) {
+	for _, e := range expressionsOf(k) {
+		if e != nil {
+			paths = append(paths, e.Reads...)
+		}
+	}
+	for _, c := range conditionsOf(k) {
+		if c != nil {
+			paths = append(paths, c.Reads...)
 		}
 	}
 	return paths

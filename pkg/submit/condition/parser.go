@@ -57,12 +57,6 @@ func (p *parser) peek() string {
 	return p.tokens[p.at]
 }
 
-func (p *parser) next() string {
-	token := p.peek()
-	p.at++
-	return token
-}
-
 // accept reads the token if it comes next.
 func (p *parser) accept(token string) bool {
 	if p.peek() != token {
@@ -188,7 +182,7 @@ func (p *parser) chain(last bool) (e expression, name string) {
 	}
 	for p.err == nil && (p.peek() == "." || p.peek() == "[") {
 		if name != "" {
-			e, name = field(e, name), ""
+			e = field(e, name)
 		}
 		if p.accept("[") {
 			name = p.text()
