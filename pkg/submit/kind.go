@@ -58,6 +58,20 @@ podSets:
   template: .template
 `
 
+// daskJob of the Dask operator, which the queue does not know. Its current releases give the labels and annotations of
+// the object to all pods of the job, so no pod set has metadata of its own.
+const daskJob = `
+apiVersion: kubernetes.dask.org/v1
+kind: DaskJob
+podSets:
+- {name: job, path: .spec, count: [{default: 1}], template: .job,
+   labels: $.metadata.labels, annotations: $.metadata.annotations}
+- {name: scheduler, path: .spec.cluster.spec, count: [{default: 1}], template: .scheduler,
+   labels: $.metadata.labels, annotations: $.metadata.annotations}
+- {name: worker, path: .spec.cluster.spec, count: [{field: .worker.replicas, default: 1}], template: .worker,
+   labels: $.metadata.labels, annotations: $.metadata.annotations}
+`
+
 // readKind reads a descriptor that the queue has checked.
 func readKind(text []byte) (*kind, error) {
 	k := &kind{}
@@ -83,13 +97,17 @@ func readKind(text []byte) (*kind, error) {
 	return k, errors.Join(failed...)
 }
 
-// builtin are the kinds that the queue knows, and pods.
+// builtin are the kinds that the queue knows, pods, and DaskJobs.
 var builtin = sync.OnceValues(func() ([]*kind, error) {
 	names, err := fs.Glob(kinds.Files, "*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	var all []*kind
+	dask, err := readKind([]byte(daskJob))
+	if err != nil {
+		return nil, err
+	}
+	all := []*kind{dask}
 	for _, name := range names {
 		text, err := kinds.Files.ReadFile(name)
 		if err != nil {
@@ -122,8 +140,8 @@ func kindOf(object Object) (*kind, error) {
 	return all[i], nil
 }
 
-// gangs says whether a job of the kind can be a gang: it has all its pods at once. Pods of a Workflow come in turn, and
-// a Deployment or a LeaderWorkerSet runs on while its pods are replaced.
+// gangs says whether a job of the kind can be a gang: it has all its pods at once. Pods of a Workflow come in turn, a
+// Deployment or a LeaderWorkerSet runs on while its pods are replaced, and the pods of a DaskJob cannot be told apart.
 func (k *kind) gangs(job *Job) bool {
 	if k.isPod() {
 		return job.PodGroup != nil
