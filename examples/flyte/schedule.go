@@ -81,8 +81,8 @@ type Manager struct {
 	Create   func(ctx context.Context, object client.Object) error
 }
 
-// launchResource is the flow of the RFC: build the resource, name it, label it, create it. The labels come last, so they
-// replace those that a user gives to an execution.
+// launchResource is the flow of the RFC: build the resource, name it, label it, create it. The labels come last, so
+// they replace those that a user gives to an execution.
 func (m *Manager) launchResource(ctx context.Context, task *Task) error {
 	object, err := m.Plugin.BuildResource(ctx, task)
 	if err != nil {
