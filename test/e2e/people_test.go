@@ -107,6 +107,27 @@ spec:
 		require.Contains(t, out, "jobs.batch/quick submitted\n")
 		require.Contains(t, out, "jobs.batch/quick Succeeded\n")
 	})
+	t.Run("a job with the labels of the library runs as a gang", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "job.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: labelled}
+spec:
+  parallelism: 2
+  completions: 2
+  template:
+    metadata: {annotations: {`+controlplane.RunTimeAnnotation+`: 1s}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: c, image: none, resources: {requests: {cpu: 500m}}}]
+`), 0o600))
+		out := run(t, "rose", "label", "-f", file, "--queue=quick", "--gang=gangSchedulingStyle=Hard", "-n", red)
+		require.Contains(t, out, "gang.scheduling.koordinator.sh/min-available: \"2\"")
+		require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
+		out = run(t, "rose", "submit", "-f", file, "-n", red, "--wait", "--timeout=1m")
+		require.Contains(t, out, "jobs.batch/labelled Succeeded\n")
+	})
 	t.Run("an operator looks at the whole", func(t *testing.T) {
 		require.Regexp(t, `\n +red-quota +\d +no min`, run(t, "boss", "share", "-A"))
 		file := filepath.Join(t.TempDir(), "state.yaml")
