@@ -267,7 +267,7 @@ func (c *compiler) condition(text string) *Condition {
 	if err != nil {
 		return nil
 	}
-	return &Condition{Reads: e.Reads, Test: e.Holds}
+	return podset.NewCondition(e.Holds, e.Reads...)
 }
 
 func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) {

@@ -51,10 +51,10 @@ func Compile(text string) (*podset.Condition, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("%q: %w", text, p.err)
 	}
-	return &podset.Condition{Test: func(job map[string]any) bool {
+	return podset.NewCondition(func(job map[string]any) bool {
 		value, err := e(scope{"self": job})
 		return err == nil && value == true
-	}}, nil
+	}), nil
 }
 
 // field of an object.

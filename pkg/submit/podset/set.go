@@ -25,14 +25,18 @@ const maxPodSetName = 63
 
 // Condition is an expression over one job that was compiled; nil never holds.
 type Condition struct {
-	// Reads are the fields that it looks at.
+	// Reads are the fields that it looks at, if the compiler knows them.
 	Reads []Path
-	// Test evaluates it. The job is not changed.
-	Test func(job map[string]any) bool
+	test  func(job map[string]any) bool
+}
+
+// NewCondition is one that test evaluates. test must not change the job.
+func NewCondition(test func(job map[string]any) bool, reads ...Path) *Condition {
+	return &Condition{Reads: reads, test: test}
 }
 
 // Holds says whether the expression is true. What fails, because a field is not there, is not.
-func (c *Condition) Holds(job map[string]any) bool { return c != nil && c.Test(job) }
+func (c *Condition) Holds(job map[string]any) bool { return c != nil && c.test(job) }
 
 // Set is a PodSetRule that was checked.
 type Set struct {
