@@ -92,7 +92,7 @@ func expected(scheduler, name string) map[string]string {
 	return map[string]string{"kueue.x-k8s.io/queue-name": "org1-" + name}
 }
 
-var queues = map[string]string{"yunikorn": "root.{{.Org}}.{{.Type}}", "kueue": "{{.Org}}-{{.Type}}"}
+var queues = map[string]string{"yunikorn": "root.{{.Organization}}.{{.Type}}", "kueue": "{{.Organization}}-{{.Type}}"}
 
 func TestTheFlowOfTheRFC(t *testing.T) {
 	for scheduler, queue := range queues {

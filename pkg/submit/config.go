@@ -59,8 +59,7 @@ type Submitter struct {
 // fields by their names in a template.
 func (s *Submitter) fields() map[string]string {
 	return map[string]string{
-		"Organization": s.Organization, "Org": s.Organization, "Project": s.Project, "Domain": s.Domain, "User": s.User,
-		"Type": s.Type,
+		"Organization": s.Organization, "Project": s.Project, "Domain": s.Domain, "User": s.User, "Type": s.Type,
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 const config = `
 queueconfig:
   scheduler: yunikorn
-  queue: root.{{.Org}}.{{.Type}}
-  user: "{{.Org}}.{{.User}}"
+  queue: root.{{.Organization}}.{{.Type}}
+  user: "{{.Organization}}.{{.User}}"
   jobs:
   - type: ray
     gangscheduling: "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard"

@@ -199,7 +199,7 @@ func (d Driver) CreateGroupLabels(job Job, object Object) (Object, error) {
 // GetGroupLabels are the labels and annotations that CreateGroupLabels writes for one pod set.
 func (d Driver) GetGroupLabels(job Job, object Object, podSet string) (Metadata, error) {
 	w, groups, _, err := d.grouped(&job, object)
-	if err != nil {
+	if err != nil || d.groups == nil {
 		return Metadata{}, err
 	}
 	if !slices.ContainsFunc(w.sets, func(s PodSet) bool { return s.Name == podSet }) {
