@@ -42,8 +42,12 @@ func billOfMaterials(program, binary string, s source) ([]byte, error) {
 	}}
 	components := []cdx.Component{component(&debug.Module{Path: "std", Version: info.GoVersion})}
 	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
+		switch r := m.Replace; {
+		case r == nil:
+		case r.Version == "": // a directory of this repository, which has the version of the program
+			m = &debug.Module{Path: m.Path, Version: s.revision}
+		default:
+			m = r
 		}
 		components = append(components, component(m))
 	}
