@@ -67,6 +67,9 @@ func TestRefused(t *testing.T) {
 		"cluster that stays": {"koord", rayjob, Job{}, func(o Object) {
 			_ = writeField(o, podset.PathOf(".spec.shutdownAfterJobFinishes"), false)
 		}, ErrInvalid},
+		"cluster of others": {"yunikorn", rayjob, Job{}, func(o Object) {
+			o["spec"] = Object{"clusterSelector": Object{"a": "b"}, "shutdownAfterJobFinishes": true}
+		}, ErrInvalid},
 		"no name":      {"koord", rayjob, Job{}, func(o Object) { delete(o, "metadata") }, ErrInvalid},
 		"unknown kind": {"koord", rayjob, Job{}, func(o Object) { o["kind"] = "RayService" }, ErrUnknownKind},
 		"amount of much time": {"yunikorn", "testdata/jobs/job.yaml", Job{Gang: &Gang{}}, func(o Object) {

@@ -17,6 +17,7 @@ limitations under the License.
 package submit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -52,7 +53,7 @@ func (d Driver) open(job *Job, object Object) (*work, error) {
 		w.object = wrapPod(w.object)
 	}
 	if w.sets, err = k.podSets(w.object); err != nil {
-		return nil, err
+		return nil, errors.Join(w.valid(), err)
 	}
 	for i := range w.sets {
 		if w.sets[i].Template["spec"] == nil {
@@ -137,10 +138,8 @@ func (s *PodSet) setScheduler(name string) error {
 
 // suspend the job, if its kind can be. A job that the queue cannot suspend is refused.
 func (w *work) suspend() error {
-	for i, rule := range w.kind.valid {
-		if !rule.Holds(w.object) {
-			return fmt.Errorf("%s: %w: %s", w.kind.Kind, ErrInvalid, w.kind.Valid[i].Message)
-		}
+	if err := w.valid(); err != nil {
+		return err
 	}
 	switch s := w.kind.Suspend; {
 	case s == nil:
@@ -150,6 +149,16 @@ func (w *work) suspend() error {
 	default:
 		return writeMap(w.object, podset.Path{"metadata", "annotations"}, map[string]string{s.Annotation: "true"})
 	}
+}
+
+// valid says what keeps the queue from taking the job.
+func (w *work) valid() error {
+	for i, rule := range w.kind.valid {
+		if !rule.Holds(w.object) {
+			return fmt.Errorf("%s: %w: %s", w.kind.Kind, ErrInvalid, w.kind.Valid[i].Message)
+		}
+	}
+	return nil
 }
 
 func writeMetadata(object Object, at podset.Path, m Metadata) error {
