@@ -31,8 +31,6 @@ type gangGroup struct {
 	asks    decide.Bundle
 	// met are the heads of the pass that are members, by their indices there.
 	met []int
-	// tried: whether they fit is known.
-	tried bool
 }
 
 // gangGroupOf is that of a unit that is decided with others; nil for one that is decided alone.
@@ -44,10 +42,7 @@ func gangGroupOf(gangs *gang.Book[*record], u *record) *gangGroup {
 	if !together {
 		return nil
 	}
-	asks := make([]*decide.Ask, 0, len(members))
-	for _, u := range members {
-		asks = append(asks, &u.group.Notes.ask)
-	}
+	asks := each(members, func(u *record) *decide.Ask { return &u.group.Notes.ask })
 	return &gangGroup{members: members, asks: decide.Together(asks)}
 }
 
@@ -86,18 +81,22 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	}
 	gg.met = append(gg.met, index)
 	for _, u := range gg.members {
-		if g := u.group; at.group.Notes.takes && !g.Notes.takes && g.Open() && p.fits(now, g, p.lines.full(g.Notes.queue)) {
-			return true
+		if g := u.group; at.group.Notes.takes && !g.Notes.takes && g.Open() {
+			p.asks.Line() // each of them claims
+			if p.fits(now, g, p.lines.full(g.Notes.queue)) {
+				return true
+			}
 		}
 	}
-	if gg.tried || len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
+	if last := gg.met[len(gg.met)-1]; last != index || len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
 		return false
 	}
-	if gg.tried = true; p.asks.TryTogether(&gg.asks, gg.met) {
+	if p.asks.TryTogether(&gg.asks, gg.met) {
 		return !slices.ContainsFunc(gg.members, isTaking) // else until those writes are settled
 	}
+	taking := slices.ContainsFunc(gg.members, func(u *record) bool { return u.group.Notes.takes })
 	for _, i := range gg.met {
-		if of := p.asks.Heads()[i].Of; of.group.Notes.ask.Blocking && !p.claimEnded(now, of.unit) {
+		if of := p.asks.Heads()[i].Of; (taking || of.group.Notes.ask.Blocking) && !p.claimEnded(now, of.unit) {
 			p.asks.BlockTogether(&gg.asks, i)
 		}
 	}
