@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
@@ -48,6 +49,7 @@ func tables(crds []definition) map[string]string {
 	out["conditions"] = conditionTable()
 	out["reasons"] = reasonList()
 	out["kinds"] = kindTable()
+	out["former-keys"] = formerKeyTable()
 	out["phase-readings"] = readingTable()
 	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
 	out["feature-gates"] = gateTable(features.Definitions())
@@ -122,6 +124,16 @@ func reasonList() string {
 	var b strings.Builder
 	for _, r := range reasons.Table() {
 		fmt.Fprintf(&b, "- **`%s`**: %s *%s*\n", r.Reason, r.Meaning, r.Advice)
+	}
+	return b.String()
+}
+
+// formerKeyTable says what becomes of each key of the stand-alone Koord-Queue.
+func formerKeyTable() string {
+	var b strings.Builder
+	b.WriteString("| object | key | fate | remark |\n|---|---|---|---|\n")
+	for _, r := range formerkey.Table() {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.Object, r.Key, r.Fate, r.Use)
 	}
 	return b.String()
 }

@@ -29,8 +29,10 @@ const (
 	LabelQuotaName          = "quota.scheduling.koordinator.sh/name"
 	LabelQuotaNameFallback1 = "alibabacloud.com/quota-name"
 	LabelQuotaNameFallback2 = "quota.scheduling.alibabacloud.com/name"
-	// LabelPreemptible with value "false" makes a job draw on min only.
-	LabelPreemptible = "quota.scheduling.koordinator.sh/preemptible"
+	// LabelPreemptible with value "false" makes a job draw on min only. The former label is read where the other is absent
+	// or empty.
+	LabelPreemptible         = "quota.scheduling.koordinator.sh/preemptible"
+	LabelPreemptibleFallback = "quota.scheduling.alibabacloud.com/preemptible"
 	// LabelManaged on a namespace that a quota takes has its jobs managed although they name neither quota nor queue.
 	LabelManaged = "koord-queue/managed"
 	// LabelQuotaParent on an ElasticQuota names its parent quota.
@@ -53,6 +55,8 @@ const (
 	AnnotationAvailableQuotaShort = "koord-queue/available-quota"
 	// AnnotationPriorityThreshold on a Queue with policy Intelligent; default 4.
 	AnnotationPriorityThreshold = "koord-queue/priority-threshold"
+	// AnnotationMaxDepth on a Queue is spec.maxPending where that is absent: a whole number, at least 1.
+	AnnotationMaxDepth = "koord-queue/max-depth"
 
 	// AnnotationPriority on a job is the priority of its unit, up to what it may be: see AnnotationMaxPriority.
 	AnnotationPriority = "scheduling.x-k8s.io/priority"
@@ -80,6 +84,8 @@ const (
 	// AnnotationHold on a job, with value "true", keeps it out of its queue: it waits at its place and holds nothing, also
 	// if it had been admitted. With value "false" it lets a job go on that its owner had suspended, and is removed.
 	AnnotationHold = "koord-queue/hold"
+	// AnnotationActive on a job, with value "false", holds a job that has no AnnotationHold.
+	AnnotationActive = "scheduling.x-k8s.io/active"
 	// AnnotationResumed on a job is the UID of the unit and the attempt that it was resumed for, as UID/attempt.
 	AnnotationResumed = "koord-queue/resumed"
 	// AnnotationGangGroup on a unit lists the gangs of its namespace that are admitted together with its own, which
