@@ -209,6 +209,11 @@ func TestFieldsOfUnits(t *testing.T) {
 			func(u *unitObject) any { return u.queue }, "q"},
 		"not preemptible": {`"labels":{"` + v1alpha1.LabelPreemptible + `":"false"}`, ``,
 			func(u *unitObject) any { return u.nonPreemptible }, true},
+		"not preemptible, former label": {`"labels":{"` + v1alpha1.LabelPreemptibleFallback + `":"false"}`, ``,
+			func(u *unitObject) any { return u.nonPreemptible }, true},
+		"not preemptible, label before former": {`"labels":{"` + v1alpha1.LabelPreemptible + `":"true","` +
+			v1alpha1.LabelPreemptibleFallback + `":"false"}`, ``,
+			func(u *unitObject) any { return u.nonPreemptible }, false},
 		"parked, for what is no reason": {`"annotations":{"` + v1alpha1.AnnotationParkedReason + `":"x y"}`, ``,
 			func(u *unitObject) any { return string(u.parkedFor) }, ""},
 		"parked": {`"annotations":{"` + v1alpha1.AnnotationParkedReason + `":"QuotaMismatch"}`, ``,

@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -108,17 +109,14 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 			break
 		}
 	}
-	u.queue = annotations[v1alpha1.QueueNameKey]
-	if u.queue == "" {
-		u.queue = labels[v1alpha1.QueueNameKey]
-	}
+	u.queue = cmp.Or(annotations[v1alpha1.QueueNameKey], labels[v1alpha1.QueueNameKey])
 	if u.labels = labeltext.Of(labels); len(u.labels) > labeltext.Max {
 		u.refuse(unit.ReasonInvalidRequest,
 			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), labeltext.Max))
 		u.labels = ""
 	}
 	u.labels = sharedText(u.labels)
-	u.nonPreemptible = labels[v1alpha1.LabelPreemptible] == "false"
+	u.nonPreemptible = cmp.Or(labels[v1alpha1.LabelPreemptible], labels[v1alpha1.LabelPreemptibleFallback]) == "false"
 	if reason := annotations[v1alpha1.AnnotationParkedReason]; conditionReason.MatchString(reason) {
 		u.parkedFor = unit.Reason(reason)
 	}

@@ -32,6 +32,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 )
 
 // defaultThreshold of policy Intelligent.
@@ -79,6 +80,7 @@ func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 	if err := read(w.Status, &status); err == nil {
 		q.conditions = status.Conditions // they are written back
 	}
+	spec.MaxPending = cmp.Or(spec.MaxPending, formerkey.MaxPending(w.Metadata.Annotations))
 	q.setSpec(&spec, defaults.DefaultQueuePolicy)
 	q.setTimes(&spec, defaults.Timeouts)
 	q.setChecks(&spec)
@@ -185,10 +187,7 @@ func statusOf(s *v1alpha1.QueueStatus) string {
 	if active == nil || s.Pending == nil || s.Admitted == nil {
 		return ""
 	}
-	items := s.QueueItemDetails[v1alpha1.QueueItemsActiveKey]
-	if items == nil {
-		items = []v1alpha1.QueueItemDetail{}
-	}
+	items := append([]v1alpha1.QueueItemDetail{}, s.QueueItemDetails[v1alpha1.QueueItemsActiveKey]...)
 	return statusText(items, int(*s.Pending), int(*s.Admitted), active.Reason)
 }
 

@@ -246,6 +246,12 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
 	require.Equal(t, int32(3), decode(field("maxPending", int64(3))).MaxPending)
+	require.Equal(t, int32(9), decode(annotate(v1alpha1.AnnotationMaxDepth, "9")).MaxPending)
+	require.Equal(t, int32(-1), decode(annotate(v1alpha1.AnnotationMaxDepth, "0")).MaxPending)
+	require.Equal(t, int32(3), decode(func(q *unstructured.Unstructured) {
+		annotate(v1alpha1.AnnotationMaxDepth, "9")(q)
+		field("maxPending", int64(3))(q)
+	}).MaxPending, "the field counts before the annotation")
 	require.Equal(t, &queue.NamespaceBounds{MaxPending: 3, MaxAdmitted: -1},
 		decode(field("perNamespace", map[string]any{"maxPending": int64(3)})).PerNamespace)
 	drained, held := decode(field("stopPolicy", "HoldAndDrain")), decode(field("stopPolicy", "Hold"))
