@@ -138,14 +138,19 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 	return nil
 }
 
-// Preemptible returns the value of the preemptible label: "false" if any pod template, or the job for a template
-// without the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only.
+// Preemptible returns the value of the preemptible label, or of its former name: "false" if any pod template, or the job
+// for a template without the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only.
 // ElasticQuota reads the label of each pod; a job of both sorts counts as a whole, so that none of its pods is refused
 // for min.
 func (j *Job) Preemptible() string {
-	first, own := "", j.Object.GetLabels()[v1alpha1.LabelPreemptible]
+	keys := []string{v1alpha1.LabelPreemptible}
+	if j.Kind.CanBeSuspended() { // its pods get the label that ElasticQuota reads
+		keys = append(keys, v1alpha1.LabelPreemptibleFallback)
+	}
+	valueOf := func(labels map[string]string) string { return jobkind.FirstOf(labels, keys...) }
+	first, own := "", valueOf(j.Object.GetLabels())
 	for _, set := range j.TemplateLabels() {
-		value := set[v1alpha1.LabelPreemptible]
+		value := valueOf(set)
 		if value == "" {
 			value = own
 		}

@@ -159,6 +159,12 @@ func TestQueueAndPreemptible(t *testing.T) {
 	job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: "false"})
 	require.Equal(t, "", Open(k, job).Queue())
 	require.Equal(t, "false", Open(k, job).Preemptible())
+	job.SetLabels(map[string]string{v1alpha1.LabelPreemptibleFallback: "false"})
+	require.Equal(t, "false", Open(k, job).Preemptible(), "by the former label")
+	job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: "true", v1alpha1.LabelPreemptibleFallback: "false"})
+	require.Equal(t, "true", Open(k, job).Preemptible(), "the former label counts where the other is absent")
+	job.SetLabels(map[string]string{v1alpha1.LabelPreemptibleFallback: "false"})
+	require.Equal(t, "", Open(&jobkind.Kind{}, job).Preemptible(), "its pods could not be given the label that counts")
 }
 
 func TestPreemptibleOfSeveralTemplates(t *testing.T) {
