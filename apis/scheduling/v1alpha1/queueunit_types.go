@@ -131,7 +131,8 @@ type QueueUnitSpec struct {
 	// request is what the whole job asks for; absent means the sum over podSet. Amounts must not be negative.
 	// +optional
 	Request corev1.ResourceList `json:"request,omitempty"`
-	// resource is the former name of request. Amounts must not be negative.
+	// resource is the former name of request, which the controller writes too. It counts where request is absent. Amounts
+	// must not be negative.
 	// Deprecated: use request.
 	// +optional
 	Resource corev1.ResourceList `json:"resource,omitempty"`

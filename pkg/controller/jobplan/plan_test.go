@@ -782,3 +782,42 @@ func TestEndedUnitHoldsNothing(t *testing.T) {
 	}
 	require.Less(t, len(u.Status.Message), 600)
 }
+
+// TestFormerNameOfTheRequest: units have the request under both names. A unit of an earlier release is not written for
+// that alone.
+func TestFormerNameOfTheRequest(t *testing.T) {
+	made := unqueued(t).decide().Do[0].(CreateUnit).Unit
+	require.Equal(t, made.Spec.Request, made.Spec.Resource)
+	require.NotEmpty(t, made.Spec.Resource)
+
+	one, two := amounts("cpu", "1"), amounts("cpu", "2")
+	for name, tc := range map[string]struct{ request, resource, want corev1.ResourceList }{
+		"as it should be":       {one, one, one},
+		"of an earlier release": {one, nil, nil},
+		"has changed":           {two, nil, one},
+		"written by another":    {one, two, one},
+		"the former name alone": {nil, one, one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := &v1alpha1.QueueUnit{Spec: v1alpha1.QueueUnitSpec{Request: tc.request, Resource: tc.resource}}
+			jobunit.CorrectRequest(u, one)
+			require.Equal(t, v1alpha1.QueueUnitSpec{Request: one, Resource: tc.want}, u.Spec)
+		})
+	}
+}
+
+// TestFormerPreemptibleLabel: the unit and the pods get the label that the scheduler and ElasticQuota read.
+func TestFormerPreemptibleLabel(t *testing.T) {
+	s := unqueued(t).job("false", "metadata", "labels", v1alpha1.LabelPreemptibleFallback)
+	entered := s.decide()
+	require.Equal(t, "create unit [Queued]", describe(entered))
+	made := entered.Do[0].(CreateUnit).Unit
+	require.Equal(t, "false", made.Labels[v1alpha1.LabelPreemptible])
+	require.NotContains(t, made.Labels, v1alpha1.LabelPreemptibleFallback)
+	d := demanded(s.Job, s.Creation)
+	require.Len(t, d.Templates(), 1)
+	require.Equal(t, "false", d.Templates()[0].Labels[v1alpha1.LabelPreemptible])
+	former := made.DeepCopy()
+	former.Labels[v1alpha1.LabelPreemptibleFallback] = "true"
+	require.Equal(t, made.Labels, jobunit.Corrected(former, made).Labels)
+}

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 )
 
 // told is a job whose pods were counted some time ago.
@@ -112,7 +113,7 @@ status:
 // asksForMore has the unit ask for what the job asks for.
 func asksForMore(o *Situation) {
 	d := demanded(o.Job, o.Creation)
-	o.Unit.Spec.Request = d.Request
+	jobunit.CorrectRequest(o.Unit, d.Request)
 }
 
 func TestACountOfTheSchedulerIsKeptUntilAllAreReady(t *testing.T) {

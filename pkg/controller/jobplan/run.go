@@ -54,9 +54,7 @@ func follow(s *Situation) (Decision, bool) {
 	}
 	jobunit.CorrectTime(after, s.want)
 	request := s.demand.Of(after.Spec.PodSets, s.Creation)
-	if !equality.Semantic.DeepEqual(after.Spec.Request, request) {
-		after.Spec.Request, after.Spec.Resource = request, nil
-	}
+	jobunit.CorrectRequest(after, request)
 	if !relabelled(s) && after.Labels != nil {
 		for _, key := range v1alpha1.QuotaLabels {
 			jobunit.Set(after.Labels, key, s.want.Labels[key])

@@ -63,6 +63,7 @@ func Of(job *jobs.Job, d Demand, priority *int32) *v1alpha1.QueueUnit {
 		Queue:             d.queueName(),
 		PodSets:           d.UnitSets,
 		Request:           d.Request,
+		Resource:          d.Request,
 
 		MaximumExecutionTimeSeconds: d.maximumTime,
 	}
@@ -106,6 +107,7 @@ func unitLabels(job *unstructured.Unstructured, d Demand) map[string]string {
 	for _, key := range v1alpha1.QuotaLabels { // a unit carries the first of them only
 		delete(labels, key)
 	}
+	delete(labels, v1alpha1.LabelPreemptibleFallback)
 	Set(labels, v1alpha1.LabelQuotaName, d.Quota)
 	Set(labels, v1alpha1.LabelPreemptible, d.preemptible)
 	labels[v1alpha1.LabelCreatedBy] = v1alpha1.CreatedByController
@@ -248,10 +250,7 @@ func Corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 	if want.Spec.Queue != "" {
 		u.Spec.Queue = want.Spec.Queue
 	}
-	if !equality.Semantic.DeepEqual(u.Spec.Request, want.Spec.Request) {
-		u.Spec.Request = want.Spec.Request
-	}
-	u.Spec.Resource = nil
+	CorrectRequest(u, want.Spec.Request)
 	if !enoughPodSets(u.Spec.PodSets, want.Spec.PodSets) {
 		u.Spec.PodSets = want.Spec.PodSets
 	}
@@ -261,11 +260,23 @@ func Corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 	return u
 }
 
+// CorrectRequest has the unit ask for this, under the former name too. A unit of an earlier release has nothing under
+// the former name. It stays so until its request changes, or an upgrade would write every unit of a backlog.
+func CorrectRequest(u *v1alpha1.QueueUnit, request corev1.ResourceList) {
+	same := equality.Semantic.DeepEqual(u.Spec.Request, request)
+	if same && (u.Spec.Resource == nil || equality.Semantic.DeepEqual(u.Spec.Resource, request)) {
+		return
+	}
+	u.Spec.Request, u.Spec.Resource = request, request
+}
+
 func correctMeta(u, want *v1alpha1.QueueUnit) {
 	if u.Labels == nil {
 		u.Labels = map[string]string{}
 	}
-	for _, key := range append([]string{v1alpha1.LabelPreemptible, v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:]...) {
+	for _, key := range append([]string{
+		v1alpha1.LabelPreemptible, v1alpha1.LabelPreemptibleFallback, v1alpha1.QueueNameKey,
+	}, v1alpha1.QuotaLabels[:]...) {
 		Set(u.Labels, key, want.Labels[key])
 	}
 	maps.Copy(u.Labels, want.Labels)
