@@ -115,7 +115,11 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, held := job.GetAnnotations()[v1alpha1.AnnotationHold]
+	key := v1alpha1.AnnotationHold
+	_, held := job.GetAnnotations()[key]
+	if !held && job.GetAnnotations()[v1alpha1.AnnotationActive] == "false" {
+		key, held = v1alpha1.AnnotationActive, true
+	}
 	switch {
 	case parked == reasonSuspendedByOwner:
 		return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: "false"}),
@@ -125,7 +129,7 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 		if inactive && parked == "" {
 			note += "; its QueueUnit is still inactive (release --unit)"
 		}
-		return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: nil}), note)
+		return o.patch(ctx, to, job, annotations(fields{key: nil}), note)
 	case inactive && parked == "":
 		return fmt.Errorf("%s is not held by its owner; its QueueUnit is inactive (release --unit)", answers.JobOf(unit))
 	}

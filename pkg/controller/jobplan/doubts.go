@@ -27,7 +27,9 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 )
 
 // The controller warns when it queues a job that cannot run on the present cluster. The job waits nevertheless, because
@@ -46,6 +48,19 @@ func doubts(s *Situation) []Action {
 		}
 	}
 	return actions
+}
+
+// ignoredKeys tells of keys of the stand-alone Koord-Queue that have no effect on this kind of job.
+func ignoredKeys(s *Situation) []Action {
+	honoured := []string{s.Kind.SuspendAnnotation}
+	if s.Kind.CanBeSuspended() {
+		honoured = append(honoured, v1alpha1.LabelPreemptibleFallback)
+	}
+	words := formerkey.Ignored(formerkey.Job, s.Job.Object.GetLabels(), s.Job.Object.GetAnnotations(), honoured...)
+	if words == "" {
+		return nil
+	}
+	return []Action{tell(event.Warning(formerkey.Reason, "Queue", words))}
 }
 
 // gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none would be bound.

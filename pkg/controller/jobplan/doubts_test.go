@@ -17,6 +17,7 @@ limitations under the License.
 package jobplan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,4 +93,18 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 			require.Contains(t, said[0], c.want)
 		})
 	}
+}
+
+// TestIgnoredKeys: a job is told when it enters the queue. No value of it is in the event.
+func TestIgnoredKeys(t *testing.T) {
+	s := unqueued(t).job(map[string]any{
+		"koord-queue/job-enqueue-timestamp": strings.Repeat("x", 1<<16), "scheduling.x-k8s.io/suspend": "true",
+	}, "metadata", "annotations")
+	require.Equal(t, "create unit [Queued]; tell [IgnoredKey]", describe(s.decide()))
+	note := s.decide().Do[1].(Tell).Event.Note
+	require.Contains(t, note, "scheduling.x-k8s.io/suspend has no effect")
+	require.NotContains(t, note, "xx")
+
+	s.Kind.SuspendAnnotation = "scheduling.x-k8s.io/suspend"
+	require.NotContains(t, s.decide().Do[1].(Tell).Event.Note, "scheduling.x-k8s.io/suspend")
 }

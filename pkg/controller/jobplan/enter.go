@@ -29,7 +29,7 @@ func enter(s *Situation) (Decision, bool) {
 	if s.rel != jobunit.Absent {
 		return Decision{}, false
 	}
-	queue := append([]Action{create(s)}, doubts(s)...)
+	queue := append(append([]Action{create(s)}, doubts(s)...), ignoredKeys(s)...)
 	if s.Job.Suspended() {
 		return do(queue...), true
 	}
@@ -44,7 +44,7 @@ func enter(s *Situation) (Decision, bool) {
 		}
 	})
 	if !answers {
-		return do(adopt(s)), true
+		return do(append([]Action{adopt(s)}, ignoredKeys(s)...)...), true
 	}
 	return d, true
 }

@@ -38,10 +38,10 @@ import (
 func held(s *Situation) *jobunit.Problem {
 	runs := s.rel == jobunit.Own && stageOf(s.Unit.Status.Phase) == released
 	switch {
-	case s.Job.Object.GetAnnotations()[v1alpha1.AnnotationHold] == "true" && (!runs || suspendable(s)):
+	case holdKey(s) != "" && (!runs || suspendable(s)):
 		return &jobunit.Problem{
 			Reason:  unitcondition.ReasonHeldByOwner,
-			Message: "the annotation " + v1alpha1.AnnotationHold + " holds the job; the job keeps its position",
+			Message: "the annotation " + holdKey(s) + " holds the job; the job keeps its position",
 		}
 	case suspendedByOwner(s) && !s.RequeuesSuspended:
 		return &jobunit.Problem{
@@ -51,6 +51,19 @@ func held(s *Situation) *jobunit.Problem {
 		}
 	default:
 		return nil
+	}
+}
+
+// holdKey is the annotation by which the owner holds the job, "" if none does. The former one counts without the other.
+func holdKey(s *Situation) string {
+	annotations := s.Job.Object.GetAnnotations()
+	switch hold, said := annotations[v1alpha1.AnnotationHold]; {
+	case hold == "true":
+		return v1alpha1.AnnotationHold
+	case !said && annotations[v1alpha1.AnnotationActive] == "false":
+		return v1alpha1.AnnotationActive
+	default:
+		return ""
 	}
 }
 
@@ -119,9 +132,9 @@ func holdBack(s *Situation) (Decision, bool) {
 	after := jobunit.Parked(s.Unit, held)
 	if held.Reason == unitcondition.ReasonHeldByOwner {
 		// As units have it that wait, or they would be written once more.
-		jobunit.Annotate(after, v1alpha1.AnnotationHold, "true")
-		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
-			"; its quota is free, and it keeps its position"
+		key := holdKey(s)
+		jobunit.Annotate(after, key, s.Job.Object.GetAnnotations()[key])
+		note = "the job is held by its annotation " + key + "; its quota is free, and it keeps its position"
 	}
 	return do(PatchUnit{Before: s.Unit, After: after, Event: event.Normal("Held", "Queue", note)}), true
 }

@@ -110,3 +110,41 @@ func copied(o *Situation) {
 		o.Unit = u
 	}
 }
+
+// TestHoldKey: the annotation of the stand-alone Koord-Queue holds a job that lacks our own. It is bounded to two words,
+// and grants nothing that our own does not.
+func TestHoldKey(t *testing.T) {
+	for _, tc := range []struct{ hold, active, want string }{
+		{"", "", ""},
+		{"", "true", ""},
+		{"", "False", ""},
+		{"", "false", v1alpha1.AnnotationActive},
+		{"true", "true", v1alpha1.AnnotationHold},
+		{"true", "false", v1alpha1.AnnotationHold},
+		{"false", "false", ""},
+	} {
+		annotations := map[string]any{}
+		if tc.hold != "" {
+			annotations[v1alpha1.AnnotationHold] = tc.hold
+		}
+		if tc.active != "" {
+			annotations[v1alpha1.AnnotationActive] = tc.active
+		}
+		s := queued(t).job(annotations, "metadata", "annotations")
+		require.Equal(t, tc.want, holdKey(&s.Situation), "%+v", tc)
+	}
+	inactive := func(s *scene) *scene { return s.job("false", "metadata", "annotations", v1alpha1.AnnotationActive) }
+	require.Equal(t, "patch unit [Held]", describe(inactive(running(t)).decide()))
+	d := inactive(running(t)).decide()
+	after := d.Do[0].(PatchUnit).After
+	require.False(t, *after.Spec.Active)
+	require.Equal(t, "false", after.Annotations[v1alpha1.AnnotationActive])
+	require.NotContains(t, after.Annotations, v1alpha1.AnnotationHold)
+	unit := func(u *v1alpha1.QueueUnit) {
+		jobunit.Park(u, &jobunit.Problem{Reason: "HeldByOwner"})
+		jobunit.Annotate(u, v1alpha1.AnnotationActive, "false")
+	}
+	require.Equal(t, "", describe(inactive(running(t)).unit(unit).decide()), "it has its quota still")
+	require.Equal(t, "status Enqueued", describe(inactive(queued(t)).unit(unit).decide()), "it is held, and says so")
+	require.Equal(t, "patch unit", describe(queued(t).unit(unit).decide()), "the annotation is gone")
+}
