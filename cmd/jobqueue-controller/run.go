@@ -47,6 +47,7 @@ import (
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ignoredkey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
@@ -221,6 +222,9 @@ func setupOthers(mgr manager.Manager, c *v1alpha1.ControllerConfiguration, index
 		}
 	}
 	if err := stray.Setup(mgr, c.QueueNamespace); err != nil {
+		return err
+	}
+	if err := ignoredkey.Setup(mgr, clock.RealClock{}); err != nil {
 		return err
 	}
 	return keepCertificate(mgr, c.VisibilitySecret)
