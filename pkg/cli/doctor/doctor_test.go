@@ -310,6 +310,9 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"QueueQuotaMissing": func(_ *testing.T, w *world) {
 			w.find("Queue", "q").SetAnnotations(map[string]string{v1alpha1.AnnotationAvailableQuotaShort: "a,gone"})
 		},
+		"IgnoredKey": func(_ *testing.T, w *world) {
+			w.find("Queue", "q").SetAnnotations(map[string]string{"koord-queue/wait-for-pods-running": "true"})
+		},
 		"AdmissionCheckMissing": func(_ *testing.T, w *world) { w.drop("AdmissionCheck", "capacity") },
 		"AdmissionCheckNotActive": func(_ *testing.T, w *world) {
 			w.find("AdmissionCheck", "capacity").(*kueue.AdmissionCheck).Status.Conditions = nil

@@ -35,6 +35,7 @@ import (
 
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -387,8 +388,19 @@ func (i *Installation) queues() (f []Finding) {
 			}
 		}
 		f = append(f, i.queueChecks(name, q)...)
+		f = append(f, ignoredKeys(formerkey.Queue, name, q)...)
 	}
 	return f
+}
+
+// ignoredKeys finds keys of the stand-alone Koord-Queue.
+func ignoredKeys(of formerkey.Object, name string, o metav1.Object) []Finding {
+	words := formerkey.Ignored(of, o.GetLabels(), o.GetAnnotations())
+	if words == "" {
+		return nil
+	}
+	return []Finding{{Warning, formerkey.Reason, fmt.Sprintf("%s %s: %s.", of, name, words),
+		"Remove the keys. See docs/operators/koord-queue.md."}}
 }
 
 func (i *Installation) queueChecks(name string, q *v1alpha1.Queue) (f []Finding) {
@@ -420,6 +432,7 @@ func (i *Installation) quotas() (f []Finding) {
 				fmt.Sprintf("ElasticQuota %s names parent %q, which does not exist: its jobs wait.", q.GetName(), parent),
 				"Create the parent, or correct the label " + v1alpha1.LabelQuotaParent + "."})
 		}
+		f = append(f, ignoredKeys(formerkey.Quota, q.GetNamespace()+"/"+q.GetName(), q)...)
 	}
 	return f
 }
