@@ -115,10 +115,10 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	key := v1alpha1.AnnotationHold
-	_, held := job.GetAnnotations()[key]
-	if !held && job.GetAnnotations()[v1alpha1.AnnotationActive] == "false" {
-		key, held = v1alpha1.AnnotationActive, true
+	_, held := job.GetAnnotations()[v1alpha1.AnnotationHold]
+	taken := fields{v1alpha1.AnnotationHold: nil}
+	if job.GetAnnotations()[v1alpha1.AnnotationActive] == "false" {
+		held, taken[v1alpha1.AnnotationActive] = true, nil
 	}
 	switch {
 	case parked == reasonSuspendedByOwner:
@@ -129,7 +129,7 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 		if inactive && parked == "" {
 			note += "; its QueueUnit is still inactive (release --unit)"
 		}
-		return o.patch(ctx, to, job, annotations(fields{key: nil}), note)
+		return o.patch(ctx, to, job, annotations(taken), note)
 	case inactive && parked == "":
 		return fmt.Errorf("%s is not held by its owner; its QueueUnit is inactive (release --unit)", answers.JobOf(unit))
 	}
