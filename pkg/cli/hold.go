@@ -115,25 +115,33 @@ func (o *holdOptions) release(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, held := job.GetAnnotations()[v1alpha1.AnnotationHold]
-	taken := fields{v1alpha1.AnnotationHold: nil}
-	if job.GetAnnotations()[v1alpha1.AnnotationActive] == "false" {
-		held, taken[v1alpha1.AnnotationActive] = true, nil
-	}
+	holds := holdsOf(job.GetAnnotations())
 	switch {
 	case parked == reasonSuspendedByOwner:
 		return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: "false"}),
 			answers.JobOf(unit)+" released: it waits for quota and is resumed by the queue")
-	case held:
+	case len(holds) > 0:
 		note := answers.JobOf(unit) + " released: it waits for quota at its position"
 		if inactive && parked == "" {
 			note += "; its QueueUnit is still inactive (release --unit)"
 		}
-		return o.patch(ctx, to, job, annotations(taken), note)
+		return o.patch(ctx, to, job, annotations(holds), note)
 	case inactive && parked == "":
 		return fmt.Errorf("%s is not held by its owner; its QueueUnit is inactive (release --unit)", answers.JobOf(unit))
 	}
 	return fmt.Errorf("%s is not on hold", answers.JobOf(unit))
+}
+
+// holdsOf a job are the annotations by which its owner holds it, without their values.
+func holdsOf(annotations map[string]string) fields {
+	holds := fields{}
+	if _, held := annotations[v1alpha1.AnnotationHold]; held {
+		holds[v1alpha1.AnnotationHold] = nil
+	}
+	if annotations[v1alpha1.AnnotationActive] == "false" {
+		holds[v1alpha1.AnnotationActive] = nil
+	}
+	return holds
 }
 
 // reasonSuspendedByOwner is the reason of a unit whose owner suspended the job after its admission.

@@ -159,8 +159,7 @@ func (r *Row) ignores(set map[string]string) bool {
 	}
 }
 
-// MaxPending of a Queue with the annotation koord-queue/max-depth. Nil if it has none, or one that is no whole number of
-// at least 1.
+// MaxPending of a Queue with the annotation koord-queue/max-depth, a whole number of at least 1. Nil without one.
 func MaxPending(annotations map[string]string) *int32 {
 	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationMaxDepth], 10, 32); err == nil && n > 0 {
 		depth := int32(n)

@@ -26,6 +26,7 @@ import (
 func TestIgnored(t *testing.T) {
 	type set = map[string]string
 	const waits, available = "koord-queue/wait-for-pods-running", "koord-queue/available-quota"
+	const active = "scheduling.x-k8s.io/active"
 	for name, tc := range map[string]struct {
 		of                  Object
 		labels, annotations set
@@ -43,11 +44,11 @@ func TestIgnored(t *testing.T) {
 		"honoured on a queue":    {Queue, nil, set{available: "a"}, nil, nil},
 		"told on a namespace":    {Namespace, nil, set{available: "a"}, nil, []string{available}},
 		"a record":               {Job, nil, set{"koord-queue/job-has-enqueued": "true"}, nil, nil},
-		"as a label":             {Quota, set{"quota-koord-queue-enable": "false"}, nil, nil, []string{"quota-koord-queue-enable"}},
-		"switched on":            {Quota, set{"quota-koord-queue-enable": "true"}, nil, nil, nil},
-		"held":                   {Job, nil, set{"scheduling.x-k8s.io/active": "false"}, nil, nil},
-		"active":                 {Job, nil, set{"scheduling.x-k8s.io/active": "true"}, nil, nil},
-		"neither":                {Job, nil, set{"scheduling.x-k8s.io/active": "no"}, nil, []string{"scheduling.x-k8s.io/active"}},
+		"as a label":             {Quota, set{enable: "false"}, nil, nil, []string{enable}},
+		"switched on":            {Quota, set{enable: "true"}, nil, nil, nil},
+		"held":                   {Job, nil, set{active: "false"}, nil, nil},
+		"active":                 {Job, nil, set{active: "true"}, nil, nil},
+		"neither":                {Job, nil, set{active: "no"}, nil, []string{active}},
 		"the kind knows no key":  {Job, nil, set{Suspend: "true"}, []string{""}, []string{Suspend}},
 		"the kind knows the key": {Job, nil, set{Suspend: "true"}, []string{Suspend}, nil},
 		"several, in the order of the table": {Job, nil, set{

@@ -138,10 +138,10 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 	return nil
 }
 
-// Preemptible returns the value of the preemptible label, or of its former name: "false" if any pod template, or the job
-// for a template without the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only.
-// ElasticQuota reads the label of each pod; a job of both sorts counts as a whole, so that none of its pods is refused
-// for min.
+// Preemptible returns the value of the preemptible label, or of its former name: "false" if any pod template, or the
+// job for a template without the label, says so, else the first value there is. Only "false" has a meaning: the job
+// draws on min only. ElasticQuota reads the label of each pod; a job of both sorts counts as a whole, so that none of
+// its pods is refused for min.
 func (j *Job) Preemptible() string {
 	keys := []string{v1alpha1.LabelPreemptible}
 	if j.Kind.CanBeSuspended() { // its pods get the label that ElasticQuota reads

@@ -31,7 +31,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 )
 
-// TestKeysOfKoordQueue: keys of the stand-alone Koord-Queue have their effect, or their objects say that they have none.
+// TestKeysOfKoordQueue: keys of the stand-alone Koord-Queue have their effect, or their objects say that they have
+// none.
 func TestKeysOfKoordQueue(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "former-keys")

@@ -48,7 +48,9 @@ func promptly(context.Context) error { return nil }
 // TestQueue: the condition comes and goes with the annotations, and the conditions of the scheduler stay.
 func TestQueue(t *testing.T) {
 	active := metav1.Condition{Type: "Active", Status: metav1.ConditionTrue, Reason: "Admits"}
-	is := metav1.Condition{Type: formerkey.Condition, Status: metav1.ConditionTrue, Reason: formerkey.Reason, Message: message}
+	is := metav1.Condition{
+		Type: formerkey.Condition, Status: metav1.ConditionTrue, Reason: formerkey.Reason, Message: message,
+	}
 	other := is
 	other.Message = "of another version"
 	for name, tc := range map[string]struct {

@@ -111,8 +111,7 @@ func copied(o *Situation) {
 	}
 }
 
-// TestHoldKey: the annotation of the stand-alone Koord-Queue holds a job that lacks our own. It is bounded to two words,
-// and grants nothing that our own does not.
+// TestHoldKey: the annotation of the stand-alone Koord-Queue holds a job that lacks our own.
 func TestHoldKey(t *testing.T) {
 	for _, tc := range []struct{ hold, active, want string }{
 		{"", "", ""},
