@@ -1,0 +1,111 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package alias
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func selecting(key string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{key: "on"}}
+}
+
+func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
+	table, err := Compile([]Entry{
+		{System: Kueue, NamespaceSelector: selecting("kueue"), Queues: map[string]Names{
+			"user-queue": {Quota: "a"}, "urgent": {Quota: "a", Queue: "fast"}, "line": {Queue: "fast"},
+		}},
+		{System: YuniKorn, NamespaceSelector: selecting("yunikorn"), Queues: map[string]Names{"root.sandbox": {Quota: "b"}}},
+		{System: Volcano, NamespaceSelector: selecting("volcano"), Queues: map[string]Names{"test": {Quota: "c"}}},
+		{System: Kueue, NamespaceSelector: selecting("all"), Queues: map[string]Names{"user-queue": {Quota: "d"}}},
+	})
+	require.NoError(t, err)
+	kueue := func(name string) map[string]string { return map[string]string{"kueue.x-k8s.io/queue-name": name} }
+	yunikorn := map[string]string{"yunikorn.apache.org/queue": "root.sandbox"}
+	type sets = []map[string]string
+	for name, tc := range map[string]struct {
+		namespace []string
+		own       Names
+		sets      sets
+		want      Names
+		err       error
+		asks      bool
+	}{
+		"nothing":               {[]string{"kueue"}, Names{}, sets{nil, {"app": "x"}}, Names{}, nil, false},
+		"a quota":               {[]string{"kueue"}, Names{}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
+		"a quota and a queue":   {[]string{"kueue"}, Names{}, sets{kueue("urgent")}, Names{"a", "fast"}, nil, true},
+		"on the template":       {[]string{"kueue"}, Names{}, sets{nil, kueue("line")}, Names{Queue: "fast"}, nil, true},
+		"switched off":          {nil, Names{}, sets{kueue("user-queue"), yunikorn}, Names{}, nil, false},
+		"of another system":     {[]string{"kueue"}, Names{}, sets{yunikorn}, Names{}, nil, false},
+		"by a later entry":      {[]string{"all"}, Names{}, sets{kueue("user-queue")}, Names{Quota: "d"}, nil, true},
+		"the first entry":       {[]string{"all", "kueue"}, Names{}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
+		"YuniKorn":              {[]string{"yunikorn"}, Names{}, sets{yunikorn}, Names{Quota: "b"}, nil, true},
+		"YuniKorn before 1.7":   {[]string{"yunikorn"}, Names{}, sets{{"queue": "root.sandbox"}}, Names{Quota: "b"}, nil, true},
+		"both of YuniKorn":      {[]string{"yunikorn"}, Names{}, sets{yunikorn, {"queue": "root.sandbox"}}, Names{Quota: "b"}, nil, true},
+		"Volcano":               {[]string{"volcano"}, Names{}, sets{{"volcano.sh/queue-name": "test"}}, Names{Quota: "c"}, nil, true},
+		"Volcano by annotation": {[]string{"volcano"}, Names{}, sets{Annotations(map[string]string{"x": "y", volcanoAnnotation: "test"})}, Names{Quota: "c"}, nil, true},
+		"not listed":            {[]string{"kueue"}, Names{}, sets{kueue("other")}, Names{}, ErrUnmapped, false},
+		"not listed, and ours":  {[]string{"kueue"}, Names{Queue: "q"}, sets{kueue("other")}, Names{}, nil, false},
+		"two systems":           {[]string{"kueue", "yunikorn"}, Names{}, sets{kueue("user-queue"), yunikorn}, Names{}, ErrAmbiguous, true},
+		"two of one system":     {[]string{"kueue"}, Names{}, sets{kueue("user-queue"), kueue("urgent")}, Names{}, ErrAmbiguous, true},
+		"the same as ours":      {[]string{"kueue"}, Names{Quota: "a"}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
+		"our queue besides":     {[]string{"kueue"}, Names{Queue: "q"}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
+		"another quota of ours": {[]string{"kueue"}, Names{Quota: "b"}, sets{kueue("user-queue")}, Names{}, ErrAmbiguous, true},
+		"another queue of ours": {[]string{"kueue"}, Names{Queue: "q"}, sets{kueue("urgent")}, Names{}, ErrAmbiguous, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := map[string]string{}
+			for _, key := range tc.namespace {
+				namespace[key] = "on"
+			}
+			got, err := table.Read(tc.own, namespace, tc.sets...)
+			require.ErrorIs(t, err, tc.err)
+			require.Equal(t, tc.want, got)
+			require.Equal(t, tc.asks, table.Asks(namespace, tc.sets...))
+		})
+	}
+}
+
+func TestEntriesAreChecked(t *testing.T) {
+	good := Entry{Kueue, selecting("on"), map[string]Names{"q": {Quota: "a"}}}
+	for name, tc := range map[string]struct {
+		edit func(*Entry)
+		want string
+	}{
+		"system":      {func(e *Entry) { e.System = "Slurm" }, "none of Kueue, YuniKorn and Volcano"},
+		"no selector": {func(e *Entry) { e.NamespaceSelector = nil }, "by a label"},
+		"selects all": {func(e *Entry) { e.NamespaceSelector = &metav1.LabelSelector{} }, "by a label"},
+		"bad selector": {func(e *Entry) {
+			e.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+		}, "Near"},
+		"no queues":     {func(e *Entry) { e.Queues = nil }, "lists no queue"},
+		"names nothing": {func(e *Entry) { e.Queues = map[string]Names{"q": {}} }, "neither a quota nor a queue"},
+		"no label":      {func(e *Entry) { e.Queues = map[string]Names{"q": {Quota: "a b"}} }, "not the value of a label"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := good
+			e.NamespaceSelector = good.NamespaceSelector.DeepCopy()
+			tc.edit(&e)
+			_, err := Compile([]Entry{good, e})
+			require.ErrorContains(t, err, "aliases[1]")
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
