@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
@@ -37,6 +38,8 @@ var ErrQuotaMismatch = errors.New("job names more than one quota")
 type Job struct {
 	Kind   *jobkind.Kind
 	Object *unstructured.Unstructured
+	// Alias is the quota and the queue that it names by labels of another system. Its own labels count first.
+	Alias alias.Names
 
 	// found are its pod sets as they are in the object, and missing what is wrong with the next one.
 	found   []podSetAt
@@ -110,6 +113,9 @@ func (j *Job) Quota() (string, error) {
 			return name, fmt.Errorf("%w: %q on %s, %q on %s", ErrQuotaMismatch, name, from, found, origin)
 		}
 	}
+	if name == "" {
+		name = j.Alias.Quota
+	}
 	return name, nil
 }
 
@@ -177,7 +183,7 @@ func (j *Job) Queue() string {
 			return name
 		}
 	}
-	return ""
+	return j.Alias.Queue
 }
 
 // Priority of a job: the name of a class that has one, and a number in its place. Both may be absent: then the
@@ -237,11 +243,16 @@ func templatePriority(sets []podSetAt) Priority {
 }
 
 // TemplateLabels are the labels of the pod templates, one set for each pod set, nil where there are none.
-func (j *Job) TemplateLabels() []map[string]string {
+func (j *Job) TemplateLabels() []map[string]string { return j.templates(jobkind.LabelsKey) }
+
+// TemplateAnnotations are the annotations of its pod templates.
+func (j *Job) TemplateAnnotations() []map[string]string { return j.templates(jobkind.AnnotationsKey) }
+
+func (j *Job) templates(key jobkind.MetadataKey) []map[string]string {
 	found, _ := j.podSets()
 	sets := make([]map[string]string, 0, len(found)+2)
 	for i := range found {
-		sets = append(sets, found[i].Metadata(jobkind.LabelsKey))
+		sets = append(sets, found[i].Metadata(key))
 	}
 	return sets
 }

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
@@ -60,6 +61,9 @@ type Jobs struct {
 	// SchedulerNames are the profiles of koord-scheduler. Pods that name another scheduler are never held nor counted, so
 	// a job with such pods is not admitted. Absent means that it is not looked at.
 	SchedulerNames []string `json:"schedulerNames,omitempty"`
+	// Aliases understand labels by which jobs of other queue systems name a queue, in some namespaces. Absent means none.
+	// They need SchedulerNames: such jobs often name the scheduler of their system.
+	Aliases []alias.Entry `json:"aliases,omitempty"`
 	// Gangs lists those of the kinds whose jobs are one gang each, whether they ask for it or not.
 	Gangs []string `json:"gangs,omitempty"`
 	// UnmanagedJobs says what becomes of jobs of these kinds in the selected namespaces that ask for no queue. Absent is
@@ -125,6 +129,9 @@ func Parse(text string) (Jobs, error) {
 				Key, i, key, strings.Join(problems, "; "))
 		}
 	}
+	if err := m.checkAliases(); err != nil {
+		return Jobs{}, err
+	}
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
 		return Jobs{}, fmt.Errorf("%s.namespaceSelector: %w", Key, err)
 	}
@@ -141,6 +148,24 @@ func Parse(text string) (Jobs, error) {
 		return Jobs{}, fmt.Errorf("%s.unmanagedJobs: %q is none of %s, %s and %s",
 			Key, m.UnmanagedJobs, UnmanagedPass, UnmanagedWarn, UnmanagedGate)
 	}
+}
+
+// checkAliases: jobs of another system often name its scheduler, and nobody would schedule their pods. A label cannot
+// both be understood and say that another system has the job.
+func (m Jobs) checkAliases() error {
+	table, err := alias.Compile(m.Aliases)
+	if err != nil {
+		return fmt.Errorf("%s.%w", Key, err)
+	}
+	if len(table) > 0 && len(m.SchedulerNames) == 0 {
+		return fmt.Errorf("%s.aliases: schedulerNames must list the profiles of koord-scheduler", Key)
+	}
+	for _, key := range table.Keys() {
+		if slices.Contains(m.OtherQueueLabels, key) {
+			return fmt.Errorf("%s.otherQueueLabels: an alias understands %q", Key, key)
+		}
+	}
+	return nil
 }
 
 // From reads the data of the ConfigMap; nil data and an absent key give the defaults.

@@ -18,6 +18,7 @@ package managedjobs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,6 +205,20 @@ func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a.Hash(), b.Hash())
 	require.NotEqual(t, Default().Hash(), a.Hash())
+}
+
+func TestAliasesAreChecked(t *testing.T) {
+	const entry = "aliases: [{system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: x}}}]\n"
+	for text, want := range map[string]string{
+		entry: "schedulerNames must list", "schedulerNames: [s]\n" + strings.Replace(entry, "Kueue", "K", 1): "aliases[0].system",
+		"schedulerNames: [s]\notherQueueLabels: [kueue.x-k8s.io/queue-name]\n" + entry: "an alias understands",
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want)
+	}
+	m, err := Parse("schedulerNames: [s]\n" + entry)
+	require.NoError(t, err)
+	require.NotEqual(t, Jobs{SchedulerNames: []string{"s"}}.Hash(), m.Hash())
 }
 
 func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
@@ -51,6 +52,7 @@ type Predicate struct {
 	mapped           MappedNamespaces
 	otherQueueLabels []string
 	schedulerNames   []string
+	aliases          alias.Table
 	gangs            []string
 	unmanaged        UnmanagedJobs
 	hash             string
@@ -67,6 +69,10 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 	if err != nil {
 		return nil, err
 	}
+	aliases, err := alias.Compile(m.Aliases)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%w", Key, err)
+	}
 	p := &Predicate{
 		kinds:            make(map[schema.GroupVersionKind]jobkind.Kind, len(kinds)),
 		makes:            map[making]bool{},
@@ -77,6 +83,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 		mapped:           m.ManageMappedNamespaces,
 		otherQueueLabels: m.OtherQueueLabels,
 		schedulerNames:   m.SchedulerNames,
+		aliases:          aliases,
 		gangs:            m.Gangs,
 		unmanaged:        m.UnmanagedJobs,
 		hash:             m.Hash(),
@@ -291,17 +298,40 @@ func MappedNamespace(mapped bool) map[string]string {
 	return map[string]string{v1alpha1.LabelQuotaName: "of the namespace"}
 }
 
-// LabelKeys are the keys of all labels that ManagesLabels looks at.
-func (p *Predicate) LabelKeys() []string {
-	return slices.Concat([]string{v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:], p.otherQueueLabels)
+// Aliased is a set for ManagesLabels: that of a job whose labels name a queue that an alias of its namespace lists.
+func (p *Predicate) Aliased(namespaceLabels map[string]string, labelSets ...map[string]string) map[string]string {
+	if !p.aliases.Asks(namespaceLabels, labelSets...) {
+		return nil
+	}
+	return map[string]string{v1alpha1.QueueNameKey: "of an alias"}
 }
 
-// QueueAnnotation reduces annotations to a set for ManagesLabels: the one annotation that names a queue.
-func QueueAnnotation(annotations map[string]string) map[string]string {
-	if name := annotations[v1alpha1.QueueNameKey]; name != "" {
-		return map[string]string{v1alpha1.QueueNameKey: name}
+// Alias is what a job names by labels of another system; the errors are those of alias.Table. plain is the job as its
+// owner wrote it.
+func (p *Predicate) Alias(plain *jobs.Job, namespaceLabels map[string]string) (alias.Names, error) {
+	if len(p.aliases) == 0 {
+		return alias.Names{}, nil
 	}
-	return nil
+	quota, _ := plain.Quota() // if it names several, that is told, and the first of them counts here
+	own := alias.Names{Quota: quota, Queue: plain.Queue()}
+	return p.aliases.Read(own, namespaceLabels, setsOf(plain)...)
+}
+
+// LabelKeys are the keys of all labels that ManagesLabels and Aliased look at.
+func (p *Predicate) LabelKeys() []string {
+	return slices.Concat([]string{v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:], p.otherQueueLabels, p.aliases.Keys())
+}
+
+// QueueAnnotation reduces annotations to a set for ManagesLabels and Aliased: those that name a queue.
+func QueueAnnotation(annotations map[string]string) map[string]string {
+	set := alias.Annotations(annotations)
+	if name := annotations[v1alpha1.QueueNameKey]; name != "" {
+		if set == nil {
+			set = map[string]string{}
+		}
+		set[v1alpha1.QueueNameKey] = name
+	}
+	return set
 }
 
 // ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are
@@ -309,7 +339,7 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 func (p *Predicate) ManagesJob(
 	job *jobs.Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) bool {
-	sets, ok := labelsOf(p, job, podLabels)
+	sets, ok := labelsOf(p, job, namespaceLabels, podLabels)
 	return ok && p.ManagesLabels(job.Object.GetNamespace(), namespaceLabels, sets...)
 }
 
@@ -317,7 +347,7 @@ func (p *Predicate) ManagesJob(
 func (p *Predicate) UnmanagedJob(
 	job *jobs.Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) UnmanagedJobs {
-	sets, ok := labelsOf(p, job, podLabels)
+	sets, ok := labelsOf(p, job, namespaceLabels, podLabels)
 	if !ok {
 		return UnmanagedPass
 	}
@@ -325,15 +355,26 @@ func (p *Predicate) UnmanagedJob(
 }
 
 // labelsOf are the sets of labels that a job is judged by; false if it is not managed whatever they say.
-func labelsOf(p *Predicate, job *jobs.Job, podLabels []map[string]string) ([]map[string]string, bool) {
+func labelsOf(
+	p *Predicate, job *jobs.Job, namespaceLabels map[string]string, podLabels []map[string]string,
+) ([]map[string]string, bool) {
 	if !p.ManagesKind(job.Kind.GVK) || job.ManagedByOther() {
 		return nil, false
 	}
 	if p.IsPart(job.Kind.GVK.GroupKind(), metav1.GetControllerOfNoCopy(job.Object)) {
 		return nil, false
 	}
+	sets := append(setsOf(job), podLabels...)
+	return append(sets, p.Aliased(namespaceLabels, sets...)), true
+}
+
+// setsOf a job are the labels of it and of its pod templates, and the annotations of both that name a queue.
+func setsOf(job *jobs.Job) []map[string]string {
 	sets := append(job.TemplateLabels(), job.Object.GetLabels(), QueueAnnotation(job.Object.GetAnnotations()))
-	return append(sets, podLabels...), true
+	for _, annotations := range job.TemplateAnnotations() {
+		sets = append(sets, alias.Annotations(annotations))
+	}
+	return sets
 }
 
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.

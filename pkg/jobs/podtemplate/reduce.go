@@ -54,7 +54,7 @@ var containerFields = fields{
 // checks read.
 var schedulingDomains = []string{
 	"koordinator.sh", "koord-queue", "scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "autoscaling.x-k8s.io",
-	"cluster-autoscaler.kubernetes.io",
+	"cluster-autoscaler.kubernetes.io", "scheduling.volcano.sh",
 }
 
 // Reduce returns a pod template, as JSON, with nothing but what scheduling needs of it: requests, selectors,
