@@ -34,6 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -179,10 +180,13 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	if predicate.AsksForMapping(namespace.Labels) {
 		labels = append(labels, managedjobs.MappedNamespace(len(takers) > 0))
 	}
-	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...)
+	s.Alias, s.AliasError = predicate.Alias(job.Plain(nil), namespace.Labels)
+	ambiguous := errors.Is(s.AliasError, alias.ErrAmbiguous)
+	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...) && !ambiguous
 	if !s.Managed {
-		s.Elsewhere = predicate.QueuedElsewhere(job)
+		s.Elsewhere = ambiguous || predicate.QueuedElsewhere(job)
 		if o.begun.Found(job.Object) {
+			s.AliasError = nil
 			return nil // it was told before
 		}
 		s.Asleep = !s.Elsewhere && job.Suspended() && metav1.GetControllerOfNoCopy(job.Object) == nil &&

@@ -39,6 +39,8 @@ const (
 	ReasonUnsupportedJob = "UnsupportedJob"
 	// ReasonOtherScheduler parks units of jobs whose pods go to a scheduler that no queue holds them back from.
 	ReasonOtherScheduler = "OtherScheduler"
+	// ReasonAmbiguousQueue is of jobs that name more than one queue in the words of several systems. They have no unit.
+	ReasonAmbiguousQueue = "AmbiguousQueue"
 	// ReasonHeldByOwner parks units of jobs whose owner does not want them to run now.
 	ReasonHeldByOwner = "HeldByOwner"
 	// ReasonSuspendedByOwner parks units of jobs that somebody has suspended since they were admitted.

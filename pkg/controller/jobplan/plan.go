@@ -17,6 +17,7 @@ limitations under the License.
 package jobplan
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +26,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // The rules, by the stage that a job is in.
@@ -104,9 +107,15 @@ func unmanaged(s *Situation) (d Decision) {
 	if s.rel == jobunit.Own && jobunit.CreatedByUs(s.Unit) && stageOf(s.Unit.Status.Phase) != over {
 		d.Do = append(d.Do, DeleteUnit{Unit: s.Unit})
 	}
-	if words := leftOut(s); words != "" {
-		d.Do = append(d.Do, tell(event.Warning("Unmanaged", "Queue", words+
-			": it names neither a quota nor a queue in its labels")))
+	if _, over := s.Job.Ended(); !over && errors.Is(s.AliasError, alias.ErrAmbiguous) {
+		d.Do = append(d.Do, tell(event.Warning(unitcondition.ReasonAmbiguousQueue, "Queue", event.Short(
+			"no queue manages this job: "+s.AliasError.Error()))))
+	} else if words := leftOut(s); words != "" {
+		why := "it names neither a quota nor a queue in its labels"
+		if s.AliasError != nil {
+			why = s.AliasError.Error()
+		}
+		d.Do = append(d.Do, tell(event.Warning("Unmanaged", "Queue", event.Short(words+": "+why))))
 	}
 	return d
 }

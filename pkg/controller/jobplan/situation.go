@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
@@ -69,6 +70,9 @@ type Situation struct {
 	PatchedLately bool
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool
+	// Alias is what labels of another system name, and AliasError what keeps them from naming it.
+	Alias      alias.Names
+	AliasError error
 	// Unmanaged is what becomes of the job if it is not managed because it lacks a label.
 	Unmanaged managedjobs.UnmanagedJobs
 	// Asleep: the job is suspended and names no queue, where jobs are queued.
@@ -111,6 +115,7 @@ type Situation struct {
 // ask reads what the job asks for.
 func (s *Situation) ask() {
 	plain := s.Job.Plain(asked(s))
+	plain.Alias = s.Alias
 	s.demand = jobunit.DemandOf(plain, s.Creation, s.Options.WholeTemplates)
 	s.demand.JoinGangs(plain, s.EveryJobIsGang)
 	if !s.Options.PartialAdmission {
