@@ -33,6 +33,7 @@ import (
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
@@ -137,6 +138,12 @@ func TestGate(t *testing.T) {
 		OtherQueueLabels:  []string{"kueue.x-k8s.io/queue-name"},
 		UnmanagedJobs:     managedjobs.UnmanagedGate,
 	}
+	var understood managedjobs.Jobs
+	for _, system := range []alias.System{alias.Kueue, alias.Volcano} {
+		understood.Aliases = append(understood.Aliases, alias.Entry{System: system,
+			NamespaceSelector: gated.NamespaceSelector,
+			Queues:            map[string]alias.Names{"k": {Quota: "a"}, "v": {Quota: "b"}}})
+	}
 	for _, tt := range []struct {
 		name    string
 		managed managedjobs.Jobs
@@ -227,6 +234,19 @@ func TestGate(t *testing.T) {
 		{"a job without labels where its owner is only told", managedjobs.Jobs{
 			NamespaceSelector: gated.NamespaceSelector, UnmanagedJobs: managedjobs.UnmanagedWarn,
 		}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", unlabelled), foreign},
+		{"labels of another system that are understood", understood, func(w *world) {
+			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
+		}, jobPod("j", unlabelled), unknown},
+		{"the same, and of a second system", understood, func(w *world) {
+			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k", "volcano.sh/queue-name": "v"}}
+		}, jobPod("j", unlabelled), unknown},
+		{"the same in another namespace", understood, func(w *world) {
+			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
+		}, func() *corev1.Pod {
+			pod := jobPod("j", unlabelled)
+			pod.Namespace = "other"
+			return pod
+		}(), foreign},
 		{"a system namespace", managedjobs.Jobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Namespace = "kube-system"
