@@ -86,7 +86,9 @@ func TestWhatBecomesOfLabelsThatNameNoOneQueue(t *testing.T) {
 			unsuspended(j)
 			j.Spec.Template.Labels = map[string]string{"queue": "root.sandbox"}
 		}, []string{"AmbiguousQueue"}},
-		"another quota of ours": {func(j *batchv1.Job) { j.Labels[v1alpha1.LabelQuotaName] = "b" }, []string{"AmbiguousQueue"}},
+		"another quota of ours": {func(j *batchv1.Job) {
+			j.Labels[v1alpha1.LabelQuotaName] = "b"
+		}, []string{"AmbiguousQueue"}},
 		"a queue without alias": {func(j *batchv1.Job) { j.Labels[kueueQueue] = "other" }, []string{"Unmanaged"}},
 		"told by the process before": {func(j *batchv1.Job) {
 			j.Labels[yunikornQueue], j.CreationTimestamp = "root.sandbox", metav1.NewTime(epoch.AddDate(0, 0, -1))

@@ -27,8 +27,9 @@ var rows = []Row{
 		Meaning: "The job ran before the queue saw it.",
 		Advice:  "Wait. The controller marks the running job."},
 	{Reason: unitcondition.ReasonAmbiguousQueue,
-		Meaning: "The job names more than one queue by [labels of other systems](aliases.md). It has no unit and is left alone.",
-		Advice:  "Remove all labels but one that name a queue. Our labels may name the same quota."},
+		Meaning: "The job names more than one queue by [labels of other systems](aliases.md). " +
+			"It has no unit, and its pods stay gated.",
+		Advice: "Remove all labels but one that name a queue. Our labels may name the same quota."},
 	{Reason: unit.ReasonBackoff,
 		Meaning: "The unit was evicted and waits until `requeueState.requeueAt`.",
 		Advice:  "Wait. The unit is retried by itself."},

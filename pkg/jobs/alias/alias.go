@@ -45,6 +45,15 @@ var keys = map[System][]string{
 	Volcano:  {"volcano.sh/queue-name", volcanoAnnotation},
 }
 
+// objects of a system that only its own installation has, as group and resource. Kueue's AdmissionChecks are ours, too.
+var objects = map[System][2]string{
+	Kueue:   {"kueue.x-k8s.io", "localqueues"},
+	Volcano: {"scheduling.volcano.sh", "queues"},
+}
+
+// Objects are a group and a resource that the API server serves where the system is installed. YuniKorn has none.
+func (s System) Objects() (group, resource string) { return objects[s][0], objects[s][1] }
+
 // volcanoAnnotation on a pod template names the queue of Volcano: it reads no label of a plain Job.
 const volcanoAnnotation = "scheduling.volcano.sh/queue-name"
 
@@ -186,6 +195,9 @@ func differ(a, b string) bool { return a != "" && b != "" && a != b }
 // find returns each queue that the sets name, once, in the order of the systems of the table. A set names one queue of
 // each system at most.
 func (t Table) find(namespaceLabels map[string]string, sets []map[string]string) (found []said) {
+	if len(t) == 0 {
+		return nil // the scheduler asks for every pod
+	}
 	seen := map[System]bool{}
 	for i := range t {
 		c := &t[i]

@@ -40,6 +40,10 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 	kueue := func(name string) map[string]string { return map[string]string{"kueue.x-k8s.io/queue-name": name} }
 	yunikorn := map[string]string{"yunikorn.apache.org/queue": "root.sandbox"}
 	type sets = []map[string]string
+	in := func(names ...string) []string { return names }
+	legacy, volcano := map[string]string{"queue": "root.sandbox"}, map[string]string{"volcano.sh/queue-name": "test"}
+	annotated := Annotations(map[string]string{"x": "y", volcanoAnnotation: "test"})
+	a, b, c, none := Names{Quota: "a"}, Names{Quota: "b"}, Names{Quota: "c"}, Names{}
 	for name, tc := range map[string]struct {
 		namespace []string
 		own       Names
@@ -48,27 +52,27 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 		err       error
 		asks      bool
 	}{
-		"nothing":               {[]string{"kueue"}, Names{}, sets{nil, {"app": "x"}}, Names{}, nil, false},
-		"a quota":               {[]string{"kueue"}, Names{}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
-		"a quota and a queue":   {[]string{"kueue"}, Names{}, sets{kueue("urgent")}, Names{"a", "fast"}, nil, true},
-		"on the template":       {[]string{"kueue"}, Names{}, sets{nil, kueue("line")}, Names{Queue: "fast"}, nil, true},
-		"switched off":          {nil, Names{}, sets{kueue("user-queue"), yunikorn}, Names{}, nil, false},
-		"of another system":     {[]string{"kueue"}, Names{}, sets{yunikorn}, Names{}, nil, false},
-		"by a later entry":      {[]string{"all"}, Names{}, sets{kueue("user-queue")}, Names{Quota: "d"}, nil, true},
-		"the first entry":       {[]string{"all", "kueue"}, Names{}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
-		"YuniKorn":              {[]string{"yunikorn"}, Names{}, sets{yunikorn}, Names{Quota: "b"}, nil, true},
-		"YuniKorn before 1.7":   {[]string{"yunikorn"}, Names{}, sets{{"queue": "root.sandbox"}}, Names{Quota: "b"}, nil, true},
-		"both of YuniKorn":      {[]string{"yunikorn"}, Names{}, sets{yunikorn, {"queue": "root.sandbox"}}, Names{Quota: "b"}, nil, true},
-		"Volcano":               {[]string{"volcano"}, Names{}, sets{{"volcano.sh/queue-name": "test"}}, Names{Quota: "c"}, nil, true},
-		"Volcano by annotation": {[]string{"volcano"}, Names{}, sets{Annotations(map[string]string{"x": "y", volcanoAnnotation: "test"})}, Names{Quota: "c"}, nil, true},
-		"not listed":            {[]string{"kueue"}, Names{}, sets{kueue("other")}, Names{}, ErrUnmapped, false},
-		"not listed, and ours":  {[]string{"kueue"}, Names{Queue: "q"}, sets{kueue("other")}, Names{}, nil, false},
-		"two systems":           {[]string{"kueue", "yunikorn"}, Names{}, sets{kueue("user-queue"), yunikorn}, Names{}, ErrAmbiguous, true},
-		"two of one system":     {[]string{"kueue"}, Names{}, sets{kueue("user-queue"), kueue("urgent")}, Names{}, ErrAmbiguous, true},
-		"the same as ours":      {[]string{"kueue"}, Names{Quota: "a"}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
-		"our queue besides":     {[]string{"kueue"}, Names{Queue: "q"}, sets{kueue("user-queue")}, Names{Quota: "a"}, nil, true},
-		"another quota of ours": {[]string{"kueue"}, Names{Quota: "b"}, sets{kueue("user-queue")}, Names{}, ErrAmbiguous, true},
-		"another queue of ours": {[]string{"kueue"}, Names{Queue: "q"}, sets{kueue("urgent")}, Names{}, ErrAmbiguous, true},
+		"nothing":               {in("kueue"), none, sets{nil, {"app": "x"}}, none, nil, false},
+		"a quota":               {in("kueue"), none, sets{kueue("user-queue")}, a, nil, true},
+		"a quota and a queue":   {in("kueue"), none, sets{kueue("urgent")}, Names{"a", "fast"}, nil, true},
+		"on the template":       {in("kueue"), none, sets{nil, kueue("line")}, Names{Queue: "fast"}, nil, true},
+		"switched off":          {nil, none, sets{kueue("user-queue"), yunikorn}, none, nil, false},
+		"of another system":     {in("kueue"), none, sets{yunikorn}, none, nil, false},
+		"by a later entry":      {in("all"), none, sets{kueue("user-queue")}, Names{Quota: "d"}, nil, true},
+		"the first entry":       {in("all", "kueue"), none, sets{kueue("user-queue")}, a, nil, true},
+		"YuniKorn":              {in("yunikorn"), none, sets{yunikorn}, b, nil, true},
+		"YuniKorn before 1.7":   {in("yunikorn"), none, sets{legacy}, b, nil, true},
+		"both of YuniKorn":      {in("yunikorn"), none, sets{yunikorn, legacy}, b, nil, true},
+		"Volcano":               {in("volcano"), none, sets{volcano}, c, nil, true},
+		"Volcano by annotation": {in("volcano"), none, sets{annotated}, c, nil, true},
+		"not listed":            {in("kueue"), none, sets{kueue("other")}, none, ErrUnmapped, false},
+		"not listed, and ours":  {in("kueue"), Names{Queue: "q"}, sets{kueue("other")}, none, nil, false},
+		"two systems":           {in("kueue", "yunikorn"), none, sets{kueue("user-queue"), yunikorn}, none, ErrAmbiguous, true},
+		"two of one system":     {in("kueue"), none, sets{kueue("user-queue"), kueue("urgent")}, none, ErrAmbiguous, true},
+		"the same as ours":      {in("kueue"), a, sets{kueue("user-queue")}, a, nil, true},
+		"our queue besides":     {in("kueue"), Names{Queue: "q"}, sets{kueue("user-queue")}, a, nil, true},
+		"another quota of ours": {in("kueue"), b, sets{kueue("user-queue")}, none, ErrAmbiguous, true},
+		"another queue of ours": {in("kueue"), Names{Queue: "q"}, sets{kueue("urgent")}, none, ErrAmbiguous, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := map[string]string{}
