@@ -272,6 +272,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 			w.find("ConfigMap", managedjobs.ConfigMap).(*corev1.ConfigMap).Data[managedjobs.Key] = "kinds: " +
 				"[Nothing.v1.example.com]"
 		},
+		"AliasOfInstalledSystem": func(t *testing.T, w *world) {
+			w.understandKueue(t)
+			w.served["kueue.x-k8s.io/v1beta2"] = []string{"localqueues"}
+		},
 		"ManagedJobsNotRead": func(_ *testing.T, w *world) {
 			w.find("ConfigMap",
 				managedjobs.ConfigMap).SetAnnotations(nil)
@@ -348,6 +352,24 @@ func TestEveryFaultIsFound(t *testing.T) {
 			require.Equal(t, []string{code}, codes)
 		})
 	}
+}
+
+// understandKueue has the labels of Kueue understood, and the controller has read that.
+func (w *world) understandKueue(t *testing.T) {
+	text := managedText + "schedulerNames: [koord-scheduler]\naliases:\n" +
+		"- {system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: a}}}\n"
+	m, err := managedjobs.Parse(text)
+	require.NoError(t, err)
+	configMap := w.find("ConfigMap", managedjobs.ConfigMap).(*corev1.ConfigMap)
+	configMap.Data[managedjobs.Key] = text
+	configMap.SetAnnotations(map[string]string{managedjobs.AnnotationHash: m.Hash()})
+}
+
+// TestAnAliasOfASystemThatIsNotInstalled is no fault.
+func TestAnAliasOfASystemThatIsNotInstalled(t *testing.T) {
+	w := healthy(t)
+	w.understandKueue(t)
+	require.Empty(t, Examine(w.read(t)))
 }
 
 // TestAnEmptyCluster has findings and no panic.

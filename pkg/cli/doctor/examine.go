@@ -36,6 +36,7 @@ import (
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -239,6 +240,7 @@ func (i *Installation) managed() (f []Finding) {
 			"The controller has not taken up the present text of " + name + ".",
 			"See whether a controller leads; read its log."})
 	}
+	f = append(f, i.aliases(m.Aliases)...)
 	for n := range i.Managed {
 		kind := &i.Managed[n]
 		if i.Served != nil && !i.Served[kind.GVR.GroupVersion()][kind.GVR.Resource] {
@@ -251,6 +253,21 @@ func (i *Installation) managed() (f []Finding) {
 			f = append(f, Finding{Error, "RightsMissing", fmt.Sprintf("The controller may not %s %s.", strings.Join(verbs,
 				", "), kind.GVR.GroupResource()),
 				fmt.Sprintf("kubectl jobqueue kinds rights %s | kubectl apply -f -", kind)})
+		}
+	}
+	return f
+}
+
+// aliases of a system that is installed: it would hold and resume the same jobs.
+func (i *Installation) aliases(entries []alias.Entry) (f []Finding) {
+	for n, e := range entries {
+		group, resource := e.System.Objects()
+		for gv, served := range i.Served {
+			if gv.Group == group && served[resource] {
+				return append(f, Finding{Error, "AliasOfInstalledSystem", fmt.Sprintf("aliases[%d] understands labels of %s, "+
+					"and the API server serves %s.%s: two systems would hold the same jobs.", n, e.System, resource, group),
+					"Take the entry out of the ConfigMap, or remove the other system with its definitions."})
+			}
 		}
 	}
 	return f
