@@ -180,7 +180,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	if predicate.AsksForMapping(namespace.Labels) {
 		labels = append(labels, managedjobs.MappedNamespace(len(takers) > 0))
 	}
-	s.Alias, s.AliasError = predicate.Alias(job.Plain(nil), namespace.Labels)
+	s.Alias, s.AliasError = managedjobs.Alias(predicate, job.Plain(nil), namespace.Labels)
 	ambiguous := errors.Is(s.AliasError, alias.ErrAmbiguous)
 	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...) && !ambiguous
 	if !s.Managed {

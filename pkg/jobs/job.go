@@ -243,12 +243,12 @@ func templatePriority(sets []podSetAt) Priority {
 }
 
 // TemplateLabels are the labels of the pod templates, one set for each pod set, nil where there are none.
-func (j *Job) TemplateLabels() []map[string]string { return j.templates(jobkind.LabelsKey) }
+func (j *Job) TemplateLabels() []map[string]string { return metadataOf(j, jobkind.LabelsKey) }
 
 // TemplateAnnotations are the annotations of its pod templates.
-func (j *Job) TemplateAnnotations() []map[string]string { return j.templates(jobkind.AnnotationsKey) }
+func (j *Job) TemplateAnnotations() []map[string]string { return metadataOf(j, jobkind.AnnotationsKey) }
 
-func (j *Job) templates(key jobkind.MetadataKey) []map[string]string {
+func metadataOf(j *Job, key jobkind.MetadataKey) []map[string]string {
 	found, _ := j.podSets()
 	sets := make([]map[string]string, 0, len(found)+2)
 	for i := range found {

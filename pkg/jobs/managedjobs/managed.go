@@ -150,24 +150,6 @@ func Parse(text string) (Jobs, error) {
 	}
 }
 
-// checkAliases: jobs of another system often name its scheduler, and nobody would schedule their pods. A label cannot
-// both be understood and say that another system has the job.
-func (m Jobs) checkAliases() error {
-	table, err := alias.Compile(m.Aliases)
-	if err != nil {
-		return fmt.Errorf("%s.%w", Key, err)
-	}
-	if len(table) > 0 && len(m.SchedulerNames) == 0 {
-		return fmt.Errorf("%s.aliases: schedulerNames must list the profiles of koord-scheduler", Key)
-	}
-	for _, key := range table.Keys() {
-		if slices.Contains(m.OtherQueueLabels, key) {
-			return fmt.Errorf("%s.otherQueueLabels: an alias understands %q", Key, key)
-		}
-	}
-	return nil
-}
-
 // From reads the data of the ConfigMap; nil data and an absent key give the defaults.
 func From(data map[string]string) (Jobs, error) {
 	return Parse(data[Key])

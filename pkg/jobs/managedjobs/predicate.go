@@ -298,25 +298,6 @@ func MappedNamespace(mapped bool) map[string]string {
 	return map[string]string{v1alpha1.LabelQuotaName: "of the namespace"}
 }
 
-// Aliased is a set for ManagesLabels: that of a job whose labels name a queue that an alias of its namespace lists.
-func (p *Predicate) Aliased(namespaceLabels map[string]string, labelSets ...map[string]string) map[string]string {
-	if !p.aliases.Asks(namespaceLabels, labelSets...) {
-		return nil
-	}
-	return map[string]string{v1alpha1.QueueNameKey: "of an alias"}
-}
-
-// Alias is what a job names by labels of another system; the errors are those of alias.Table. plain is the job as its
-// owner wrote it.
-func (p *Predicate) Alias(plain *jobs.Job, namespaceLabels map[string]string) (alias.Names, error) {
-	if len(p.aliases) == 0 {
-		return alias.Names{}, nil
-	}
-	quota, _ := plain.Quota() // if it names several, that is told, and the first of them counts here
-	own := alias.Names{Quota: quota, Queue: plain.Queue()}
-	return p.aliases.Read(own, namespaceLabels, setsOf(plain)...)
-}
-
 // LabelKeys are the keys of all labels that ManagesLabels and Aliased look at.
 func (p *Predicate) LabelKeys() []string {
 	return slices.Concat([]string{v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:], p.otherQueueLabels, p.aliases.Keys())
@@ -365,16 +346,7 @@ func labelsOf(
 		return nil, false
 	}
 	sets := append(setsOf(job), podLabels...)
-	return append(sets, p.Aliased(namespaceLabels, sets...)), true
-}
-
-// setsOf a job are the labels of it and of its pod templates, and the annotations of both that name a queue.
-func setsOf(job *jobs.Job) []map[string]string {
-	sets := append(job.TemplateLabels(), job.Object.GetLabels(), QueueAnnotation(job.Object.GetAnnotations()))
-	for _, annotations := range job.TemplateAnnotations() {
-		sets = append(sets, alias.Annotations(annotations))
-	}
-	return sets
+	return append(sets, Aliased(p, namespaceLabels, sets...)), true
 }
 
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.

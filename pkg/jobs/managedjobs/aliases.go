@@ -1,0 +1,72 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package managedjobs
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
+)
+
+// checkAliases: jobs of another system often name its scheduler, and nobody would schedule their pods. A label cannot
+// both be understood and say that another system has the job.
+func (m Jobs) checkAliases() error {
+	table, err := alias.Compile(m.Aliases)
+	if err != nil {
+		return fmt.Errorf("%s.%w", Key, err)
+	}
+	if len(table) > 0 && len(m.SchedulerNames) == 0 {
+		return fmt.Errorf("%s.aliases: schedulerNames must list the profiles of koord-scheduler", Key)
+	}
+	for _, key := range table.Keys() {
+		if slices.Contains(m.OtherQueueLabels, key) {
+			return fmt.Errorf("%s.otherQueueLabels: an alias understands %q", Key, key)
+		}
+	}
+	return nil
+}
+
+// Aliased is a set for ManagesLabels: that of a job whose labels name a queue that an alias of its namespace lists.
+func Aliased(p *Predicate, namespaceLabels map[string]string, labelSets ...map[string]string) map[string]string {
+	if !p.aliases.Asks(namespaceLabels, labelSets...) {
+		return nil
+	}
+	return map[string]string{v1alpha1.QueueNameKey: "of an alias"}
+}
+
+// Alias is what a job names by labels of another system; the errors are those of alias.Table. plain is the job as its
+// owner wrote it.
+func Alias(p *Predicate, plain *jobs.Job, namespaceLabels map[string]string) (alias.Names, error) {
+	if len(p.aliases) == 0 {
+		return alias.Names{}, nil
+	}
+	quota, _ := plain.Quota() // if it names several, that is told, and the first of them counts here
+	own := alias.Names{Quota: quota, Queue: plain.Queue()}
+	return p.aliases.Read(own, namespaceLabels, setsOf(plain)...)
+}
+
+// setsOf a job are the labels of it and of its pod templates, and the annotations of both that name a queue.
+func setsOf(job *jobs.Job) []map[string]string {
+	sets := append(job.TemplateLabels(), job.Object.GetLabels(), QueueAnnotation(job.Object.GetAnnotations()))
+	for _, annotations := range job.TemplateAnnotations() {
+		sets = append(sets, alias.Annotations(annotations))
+	}
+	return sets
+}
