@@ -117,3 +117,34 @@ func TestAWaitingJobThatBecomesAmbiguousStaysSuspended(t *testing.T) {
 	require.True(t, *w.job().Spec.Suspend)
 	require.Nil(t, w.unit())
 }
+
+// A job that runs keeps its quota when its labels mean nothing any more, or too much.
+func TestARunningJobOutlivesItsAlias(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"the alias is gone": func(w *world) {
+			p, err := managedjobs.NewPredicate(managedjobs.Default())
+			require.NoError(w.t, err)
+			w.r.Options.Predicate = p
+		},
+		"a second label": func(w *world) {
+			job := w.job()
+			job.Labels[yunikornQueue] = "root.sandbox"
+			require.NoError(w.t, w.base.Update(w.t.Context(), job))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob(ofKueue))
+			understanding(t, w)
+			w.settle()
+			w.admit()
+			w.settle()
+			w.jobStatus(runs(2))
+			w.settle()
+			change(w)
+			w.settle()
+			require.False(t, *w.job().Spec.Suspend)
+			require.Equal(t, "a", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+			require.Equal(t, "a", w.unit().Labels[v1alpha1.LabelQuotaName])
+		})
+	}
+}
