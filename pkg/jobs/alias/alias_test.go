@@ -67,7 +67,7 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 		"Volcano by annotation": {in("volcano"), none, sets{annotated}, c, nil, true},
 		"not listed":            {in("kueue"), none, sets{kueue("other")}, none, ErrUnmapped, false},
 		"not listed, and ours":  {in("kueue"), Names{Queue: "q"}, sets{kueue("other")}, none, nil, false},
-		"two systems":           {in("kueue", "yunikorn"), none, sets{kueue("user-queue"), yunikorn}, none, ErrAmbiguous, true},
+		"two systems":           {in("kueue", "yunikorn"), none, sets{kueue("line"), yunikorn}, none, ErrAmbiguous, true},
 		"two of one system":     {in("kueue"), none, sets{kueue("user-queue"), kueue("urgent")}, none, ErrAmbiguous, true},
 		"the same as ours":      {in("kueue"), a, sets{kueue("user-queue")}, a, nil, true},
 		"our queue besides":     {in("kueue"), Names{Queue: "q"}, sets{kueue("user-queue")}, a, nil, true},

@@ -61,8 +61,8 @@ type Jobs struct {
 	// SchedulerNames are the profiles of koord-scheduler. Pods that name another scheduler are never held nor counted, so
 	// a job with such pods is not admitted. Absent means that it is not looked at.
 	SchedulerNames []string `json:"schedulerNames,omitempty"`
-	// Aliases are labels of other queue systems that name a quota or queue here, in some namespaces. Absent means none. They
-	// need SchedulerNames.
+	// Aliases are labels of other queue systems that name a quota or queue here, in some namespaces. Absent means none.
+	// They need SchedulerNames.
 	Aliases []alias.Entry `json:"aliases,omitempty"`
 	// Gangs lists those of the kinds whose jobs are one gang each, whether they ask for it or not.
 	Gangs []string `json:"gangs,omitempty"`

@@ -210,7 +210,8 @@ func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
 func TestAliasesAreChecked(t *testing.T) {
 	const entry = "aliases: [{system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: x}}}]\n"
 	for text, want := range map[string]string{
-		entry: "schedulerNames must list", "schedulerNames: [s]\n" + strings.Replace(entry, "Kueue", "K", 1): "aliases[0].system",
+		entry: "schedulerNames must list",
+		"schedulerNames: [s]\n" + strings.Replace(entry, "Kueue", "K", 1):              "aliases[0].system",
 		"schedulerNames: [s]\notherQueueLabels: [kueue.x-k8s.io/queue-name]\n" + entry: "an alias understands",
 	} {
 		_, err := Parse(text)
