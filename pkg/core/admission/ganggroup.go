@@ -69,8 +69,7 @@ func (p *pass) gangGroupInPass(u *record) *gangGroup {
 	return gg
 }
 
-// meet is for a head that is decided with others, and says whether all of them fit. Those of a head that takes what
-// others hold have their turn with it.
+// meet is for a head that is decided with others, and says whether all of them fit.
 func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	if slices.ContainsFunc(gg.met, func(i int) bool { return p.asks.Heads()[i].Of == at }) {
 		return false
@@ -80,13 +79,8 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 		return false
 	}
 	gg.met = append(gg.met, index)
-	for _, u := range gg.members {
-		if g := u.group; at.group.Notes.takes && !g.Notes.takes && g.Open() {
-			p.asks.Line() // each of them claims
-			if p.fits(now, g, p.lines.full(g.Notes.queue)) {
-				return true
-			}
-		}
+	if at.group.Notes.takes && slices.ContainsFunc(gg.members, func(u *record) bool { return p.fitsBeside(now, u) }) {
+		return true
 	}
 	if last := gg.met[len(gg.met)-1]; last != index || len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
 		return false
@@ -101,6 +95,15 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 		}
 	}
 	return false
+}
+
+// fitsBeside has a head have its turn with one that takes what others hold. Each of them claims.
+func (p *pass) fitsBeside(now time.Time, u *record) bool {
+	if u.group.Notes.takes || !u.group.Open() {
+		return false
+	}
+	p.asks.Line()
+	return p.fits(now, u.group, p.lines.full(u.group.Notes.queue))
 }
 
 // roomForAll says whether the queues of the members may have them all.

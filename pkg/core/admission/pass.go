@@ -174,8 +174,7 @@ func (p *pass) tell(now time.Time, g *group) {
 
 // Partial admission: a unit may say with how few pods its job can do. When its turn comes, and there is too little for
 // all of them, it is admitted with the greatest number for which there is enough. In everything else it counts as what
-// it needs at the least: that is what it claims, what is compared with max and min, and what it waits for. Once it is
-// admitted, it asks only for what it got. When it waits again, it asks for the whole.
+// it needs at the least: what it claims, what is compared with max and min, and what it waits for.
 
 // portion is what a unit is admitted with: the whole unless counts say how many pods of each pod set it is.
 type portion struct {

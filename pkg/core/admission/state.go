@@ -92,6 +92,7 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 		return
 	}
 	u.forgetRemembered()
+	s.progress.changed = s.progress.changed || isTaking(u) // it may take something else
 	s.roster.contest(&u.spec, func() {
 		u.becomeDone()
 		s.roster.owners.Remove(u)

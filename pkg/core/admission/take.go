@@ -194,8 +194,7 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Pla
 	return true
 }
 
-// mayTake is for a head that waits for its first pods, with those that are admitted with it, in queues that let them
-// take. One that is alone may have admission checks whose answers are foreseen.
+// mayTake is for a head with those that are admitted with it. One alone may have checks whose answers are foreseen.
 func (t *taking) mayTake(now time.Time, with []*record) bool {
 	return len(with) > 0 && !slices.ContainsFunc(with, func(u *record) bool {
 		by := takerOf(u)
@@ -210,8 +209,7 @@ func takerOf(u *record) reclaim.Taker {
 	return reclaim.Taker{Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.Priority, Policy: n.queue.spec.Preemption}
 }
 
-// holders are the units among which a search finds those to take from, and those that give back what they hold without
-// that: their loss is in flight, or only pods on nodes are left of them.
+// holders are those to take from, and those that give back anyway: their loss is in flight, or pods alone are left.
 func (t *taking) holders(now time.Time) (among, leaving []holder) {
 	for _, use := range t.roster.holdings.Uses() {
 		u := t.roster.units[use.Key]
@@ -255,7 +253,7 @@ func setTakes(r *roster, u *record) {
 	if u.group != nil {
 		holds = takesFrom(u)
 	}
-	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds)
+	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds, isTaking(u) && u.taking != "")
 	if len(changed) == 0 {
 		return
 	}

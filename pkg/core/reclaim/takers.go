@@ -37,11 +37,12 @@ const MostHolds = 1024
 // NewTakers returns those of nobody.
 func NewTakers() *Takers { return &Takers{byKey: map[string]taker{}, taken: map[string]string{}} }
 
-// Set says which holds a unit of a quota takes by now, joined by commas. It returns those that are taken by it now and
-// were not, or the other way round. A hold that another unit takes already stays with that one.
-func (t *Takers) Set(key, quota, takes string) (changed []string) {
+// Set says which holds a unit of a quota takes by now, joined by commas, and whether it begins to take others. It
+// returns those that are taken by it now and were not, or the other way round. A hold that another unit takes already
+// stays with that one.
+func (t *Takers) Set(key, quota, takes string, begins bool) (changed []string) {
 	next := taker{quota, takes}
-	if takes == "" {
+	if takes == "" && !begins {
 		next = taker{}
 	}
 	if t.byKey[key] == next {
@@ -74,7 +75,7 @@ func (t *Takers) Takes(key, hold string) bool {
 	return some && by == key
 }
 
-// Keys of the units that take something, sorted.
+// Keys of the units that take something or begin to, sorted.
 func (t *Takers) Keys() []string { return slices.Sorted(maps.Keys(t.byKey)) }
 
 // Holds takes apart what Join has joined.
