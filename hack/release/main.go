@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command release writes what a release has beside images and chart: archives of the programs for people, the krew
-// manifest of the kubectl plugin, the notes of the release, and the checksums of all files. The same commit gives the
+// Command release writes the files of a release other than images and chart: archives of the command-line programs,
+// the krew manifest of the kubectl plugin, the release notes, and the checksums of all files. The same commit gives the
 // same bytes.
 package main
 

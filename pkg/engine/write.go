@@ -41,7 +41,7 @@ import (
 // requestLifetime is for how long an API server may be at work on a request: twice its own limit.
 const requestLifetime = 2 * time.Minute
 
-// Write is one status patch. What it sends is immutable, so sending it again is the same request.
+// Write is one status patch. The patch is immutable, so each attempt is the same request.
 type Write struct {
 	id       int64
 	kind     writeKind

@@ -152,7 +152,7 @@ func (d Driver) SetSchedulerName(object Object) (Object, error) {
 }
 
 // CreateLabels writes queue and identity onto the object and its pod templates. For a system that resumes jobs it
-// suspends the job. What it writes replaces what is there, so that a user cannot choose the queue.
+// suspends the job. It replaces existing values, so that a user cannot choose the queue.
 func (d Driver) CreateLabels(job Job, object Object) (Object, error) {
 	if d.labels == nil {
 		return podset.Copy(object).(Object), nil

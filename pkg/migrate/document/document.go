@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package document reads YAML of other systems. What it cannot read, and what no field is for, becomes a finding.
+// Package document reads YAML of other systems. Unreadable text and unknown fields become findings.
 package document
 
 import (

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/document"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/finding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/quotaplan"
@@ -39,19 +40,6 @@ const (
 	// createdBy marks Queues that it made of nodes of a tree.
 	createdBy = "create-by-koordqueue"
 )
-
-// withoutEffect are annotations of Queues that nothing reads here, with what to use instead.
-var withoutEffect = map[string]string{
-	"koord-queue/wait-for-pods-running":        "Set timeouts.podsReadySeconds; jobs are admitted as a whole.",
-	"koord-queue/enable-queueunit-preemption":  "Set preemption.withinQueue: LowerPriority.",
-	"koord-queue/max-depth":                    "Set maxPending.",
-	"koord-queue/queue-args":                   "The fields of a Queue are its only settings.",
-	"koord-queue/disable-show-queue-items":     "The status of a Queue lists its first units.",
-	"koord-queue/queue-items-refresh-interval": "An argument of the scheduler bounds the rate.",
-	"quota-koord-queue-enable":                 "Each ElasticQuota has a Queue.",
-	"koord-queue/quota-fullname":               "A Queue belongs to the quotas that available-quota lists.",
-	"koord-queue/parent-quota-fullname":        "The tree of quotas says what is above a quota.",
-}
 
 // converter collects what is taken over.
 type converter struct {
@@ -209,17 +197,16 @@ func (c *converter) annotations(d document.Document, given map[string]string) ma
 		if rest, ok := strings.CutPrefix(key, formerPrefix+"/"); ok {
 			name = "koord-queue/" + rest
 		}
-		switch name {
-		case v1alpha1.AnnotationAvailableQuota, v1alpha1.AnnotationAvailableQuotaShort, v1alpha1.AnnotationPriorityThreshold:
-			if _, ok := given[name]; ok && name != key {
-				continue // the annotation of today counts
-			}
-			taken[name] = given[key]
-			continue
+		if _, ok := given[name]; ok && name != key {
+			continue // the annotation of today counts
 		}
-		if advice, ok := withoutEffect[name]; ok {
-			c.out.Add(finding.Warning, finding.NotExpressed, d.Name(), "metadata.annotations."+key,
-				"The annotation has no effect. %s", advice)
+		ignored := formerkey.Ignored(formerkey.Queue, nil, map[string]string{name: given[key]})
+		if ignored != "" {
+			c.out.Add(finding.Warning, finding.NotExpressed, d.Name(), "metadata.annotations."+key, "%s.", ignored)
+		} else if slices.ContainsFunc(formerkey.Table(), func(r formerkey.Row) bool {
+			return r.Object == formerkey.Queue && r.Key == name && r.Fate == formerkey.Honoured
+		}) {
+			taken[name] = given[key]
 		}
 	}
 	if len(taken) == 0 {

@@ -134,8 +134,8 @@ func (p *plan) grow(root *member) {
 	}
 }
 
-// growShared makes a quota of a ClusterQueue without a cohort, and below it one of each flavor. What they share is
-// guaranteed to them together, and each may use all of it.
+// growShared makes a quota of a ClusterQueue without a cohort, and below it one of each flavor. Shared
+// amounts are the min of all flavors together, and each flavor may use all of them.
 func (p *plan) growShared(m *member) {
 	shared := corev1.ResourceList{}
 	for name, q := range m.shared {

@@ -16,7 +16,8 @@ limitations under the License.
 
 // Package yunikorn makes quotas, queues and rights of YuniKorn's queues.yaml.
 //
-// Each queue below root becomes a quota: guaranteed is min, max is max. Who may submit to a queue may use its quota.
+// Each queue below root becomes a quota: guaranteed is min, max is max. The right to submit becomes the right to use
+// the quota.
 package yunikorn
 
 import (
