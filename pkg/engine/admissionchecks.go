@@ -18,22 +18,18 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -41,43 +37,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
-
-// checkObject is what is kept of an AdmissionCheck; immutable.
-type checkObject struct {
-	objectMeta
-	controller string
-	active     bool
-	// why it is not active, in the words of its controller.
-	why string
-	// keys that its controller may write into pods.
-	keys podupdate.Keys
-}
-
-// decodeCheck never fails: a check that cannot be read is not active.
-func decodeCheck(w *wireCheck) *checkObject {
-	c := &checkObject{objectMeta: metaOf(&w.Metadata), keys: podupdate.ParseKeys(w.Metadata.Annotations)}
-	var spec struct {
-		ControllerName string `json:"controllerName"`
-	}
-	var status struct {
-		Conditions []metav1.Condition `json:"conditions"`
-	}
-	if read(w.Spec, &spec) != nil || read(w.Status, &status) != nil {
-		c.why = "it cannot be read"
-		return c
-	}
-	c.controller = shorten(spec.ControllerName)
-	active := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionActive)
-	switch {
-	case active == nil:
-		c.why = fmt.Sprintf("its controller %q has not said that it answers it", c.controller)
-	case active.Status != metav1.ConditionTrue:
-		c.why = shorten(active.Message)
-	default:
-		c.active = true
-	}
-	return c
-}
 
 // admissionChecks are those that exist, by name. off: they are not known, and none is asked.
 type admissionChecks struct {
@@ -131,9 +90,6 @@ func (a *admissionChecks) faultOf(q *queueObject) *queue.Fault {
 	return nil
 }
 
-// defaultTimeout stands for that of the check, which depends on its controller.
-const defaultTimeout = time.Duration(-1)
-
 // resolved are the checks that a queue names, with what depends on their controllers.
 func (a *admissionChecks) resolved(named []queue.AdmissionCheck, config *Config) []queue.AdmissionCheck {
 	named = slices.Clone(named)
@@ -152,56 +108,10 @@ func (a *admissionChecks) resolved(named []queue.AdmissionCheck, config *Config)
 	return named
 }
 
-// asks says whether the queue names this check.
-func (q *queueObject) asks(check string) bool {
-	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == check })
-}
-
-// readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a
-// person to read; they are none.
-func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
-	if u.wasAsked = says(text); !u.wasAsked {
-		return
-	}
-	var states []v1alpha1.AdmissionCheckState
-	if err := read(text, &states); err != nil || len(states) > maxPodSets {
-		return // nothing was answered
-	}
-	u.askedWrites = len(podupdate.All(states)) > 0
-	u.countRetries(states)
-	if !u.phase.Holds() {
-		return
-	}
-	u.updates = podupdate.Read(states, sets)
-	u.checks = &unit.CheckAnswers{}
-	for i := range states {
-		s := &states[i]
-		answer := unit.CheckAnswer{
-			Name: sharedText(s.Name), State: unit.CheckState(sharedText(string(s.State))), Message: shorten(s.Message),
-		}
-		if s.RequeueAfterSeconds != nil {
-			answer.RetryAfter = secondsOf(int64(*s.RequeueAfterSeconds))
-		}
-		u.checks.Answers = append(u.checks.Answers, answer)
-	}
-}
-
-// countRetries reads how often each check had the unit tried again: in all attempts since its pods were ready.
-func (u *unitObject) countRetries(states []v1alpha1.AdmissionCheckState) {
-	for i := range states {
-		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.Requeues > 0 {
-			if u.retried == nil {
-				u.retried = map[string]int32{}
-			}
-			u.retried[states[i].Name] = n
-		}
-	}
-}
-
 // askedChecks is the status of checks for which quota has just been reserved: none has answered. In the write that
 // reserves it, that takes the place of the answers about a former reservation. How often they had the unit tried again
 // stays counted.
-func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]any {
+func askedChecks(u *unitObject, names []string, at metav1.Time) []map[string]any {
 	asked := make([]map[string]any, 0, len(names))
 	for _, name := range names {
 		state := map[string]any{

@@ -140,7 +140,7 @@ func (e *Engine) resolve(u *unitObject) unit.Unit {
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
 		Phase: u.phase, Attempts: u.attempts, Labels: u.labels, Stated: u.Stated, Adopted: u.wasAdopted(),
 		Checks: u.updates.Onto(u.checks, e.checks.listed),
-		Said:   u.said(), ResizePending: u.resizePending(), Deactivate: u.deactivate(),
+		Said:   saidIn(u), ResizePending: u.resizePending(), Deactivate: u.deactivate(),
 	}
 	c.Ready, c.NotReadySince = u.readiness()
 	if p := e.managed.Load(); u.hasConsumer && p != nil {

@@ -193,7 +193,7 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 		status["message"] = "" // most have none, and a field that is not there costs nothing
 	}
 	if len(d.Checks) > 0 || u.wasAsked {
-		status["admissionChecks"] = u.askedChecks(d.Checks, at)
+		status["admissionChecks"] = askedChecks(u, d.Checks, at)
 	}
 	e.inherit(status, u, now)
 	return status

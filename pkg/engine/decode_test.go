@@ -594,9 +594,7 @@ func queueIn(t testing.TB, text, policy string) *queueObject {
 	t.Helper()
 	w := &wireQueue{}
 	require.NoError(t, utiljson.Unmarshal([]byte(text), w))
-	return decodeQueue(w, &Config{
-		DefaultQueuePolicy: policy, Timeouts: queue.Timeouts{Idle: time.Minute, Unbound: time.Hour},
-	})
+	return decodeQueue(w, policy, queue.Timeouts{Idle: time.Minute, Unbound: time.Hour})
 }
 
 func TestQueuesAreRead(t *testing.T) {
@@ -647,8 +645,8 @@ func TestQueuesAreRead(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := queueIn(t, tt.text, "FIFO")
 			require.Equal(t, tt.want, q.spec)
-			require.Contains(t, q.says(), tt.says)
-			require.Equal(t, tt.says == "", q.says() == "")
+			require.Contains(t, saidOf(q), tt.says)
+			require.Equal(t, tt.says == "", saidOf(q) == "")
 			require.Len(t, q.conditions, tt.conditions)
 		})
 	}

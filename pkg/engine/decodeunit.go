@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
@@ -43,6 +44,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
@@ -458,5 +460,46 @@ func (u *unitObject) readSizes(admitted []heldSet) {
 			s.shrink(min(max(admitted[i].Replicas, 0), s.count))
 		}
 		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
+	}
+}
+
+// readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a
+// person to read; they are none.
+func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
+	if u.wasAsked = says(text); !u.wasAsked {
+		return
+	}
+	var states []v1alpha1.AdmissionCheckState
+	if err := read(text, &states); err != nil || len(states) > maxPodSets {
+		return // nothing was answered
+	}
+	u.askedWrites = len(podupdate.All(states)) > 0
+	u.countRetries(states)
+	if !u.phase.Holds() {
+		return
+	}
+	u.updates = podupdate.Read(states, sets)
+	u.checks = &unit.CheckAnswers{}
+	for i := range states {
+		s := &states[i]
+		answer := unit.CheckAnswer{
+			Name: sharedText(s.Name), State: unit.CheckState(sharedText(string(s.State))), Message: shorten(s.Message),
+		}
+		if s.RequeueAfterSeconds != nil {
+			answer.RetryAfter = secondsOf(int64(*s.RequeueAfterSeconds))
+		}
+		u.checks.Answers = append(u.checks.Answers, answer)
+	}
+}
+
+// countRetries reads how often each check had the unit tried again: in all attempts since its pods were ready.
+func (u *unitObject) countRetries(states []v1alpha1.AdmissionCheckState) {
+	for i := range states {
+		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.Requeues > 0 {
+			if u.retried == nil {
+				u.retried = map[string]int32{}
+			}
+			u.retried[states[i].Name] = n
+		}
 	}
 }

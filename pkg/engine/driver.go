@@ -121,7 +121,7 @@ func (d *Driver) FeedUnit(obj json.Marshaler, gone bool) {
 
 // FeedQueue takes a Queue.
 func (d *Driver) FeedQueue(obj json.Marshaler, gone bool) {
-	q := decodeQueue(sent[wireQueue](obj), &d.opts.Config)
+	q := decodeQueue(sent[wireQueue](obj), d.opts.Config.DefaultQueuePolicy, d.opts.Config.Timeouts)
 	if gone {
 		d.sources.putQueue(q.Name, nil)
 		return

@@ -19,9 +19,7 @@ package engine
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -33,34 +31,6 @@ const (
 
 // difference of one resource between an estimate and the pods.
 type difference struct{ resource, direction string }
-
-// each is what one pod of the set is estimated to ask for, rounded up.
-func (s *podSetTotal) each() resources.List { return s.total.Part(1, s.count) }
-
-// expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
-// does; those of a managed job are the job's.
-func (u *unitObject) expected(managed bool) unit.Expected {
-	if !managed {
-		return unit.Expected{}
-	}
-	x := unit.Expected{Pods: u.pods}
-	for i := range u.sets {
-		x.Each = x.Each.Max(u.sets[i].each())
-	}
-	x.Each = sharedLists.Of(x.Each)
-	return x
-}
-
-// setOf is the pod set that a pod belongs to, nil where that is not known.
-func (u *unitObject) setOf(pod *corev1.Pod) *podSetTotal {
-	name := pod.Annotations[v1alpha1.AnnotationRelatedPodSet]
-	for i := range u.sets {
-		if len(u.sets) == 1 || u.sets[i].name == name {
-			return &u.sets[i]
-		}
-	}
-	return nil
-}
 
 // compareRequest says in a metric and in the log, once for each unit, resource and direction, that a pod asks for other
 // than was estimated. Only resources that the quota limits are looked at: others are not counted by anybody, and the

@@ -45,7 +45,7 @@ type pasts map[unit.Consumer]*past
 
 // keep what counts against the job of a unit that goes.
 func (p pasts) keep(now time.Time, u *unitObject) {
-	last := past{executed: u.Executed, requeues: u.Requeues, requeueAt: u.RequeueAt, deactivation: u.madeInactive()}
+	last := past{executed: u.Executed, requeues: u.Requeues, requeueAt: u.RequeueAt, deactivation: madeInactive(u)}
 	if u.phase.Releases() && !u.Admitted.IsZero() {
 		last.executed += max(now.Sub(u.Admitted), 0).Round(time.Second)
 	}
@@ -64,7 +64,7 @@ func (p pasts) keep(now time.Time, u *unitObject) {
 }
 
 // madeInactive is why a unit is not to be tried again; nil if it may be, or if the controller has it wait for a while.
-func (u *unitObject) madeInactive() *unit.Deactivation {
+func madeInactive(u *unitObject) *unit.Deactivation {
 	if d := u.deactivate(); d != nil || !u.inactive || u.parkedFor != "" {
 		return d
 	}

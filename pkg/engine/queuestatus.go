@@ -175,7 +175,7 @@ func (s *queueStatuses) write(now time.Time, q *queueObject, to *queueStatus) {
 	waiting := counts.Pending + counts.Parked
 	active := s.activeCondition(q)
 	text := statusText(items, waiting, counts.Admitted, active.Reason)
-	if text == to.written || (to.written == "" && text == q.says()) {
+	if text == to.written || (to.written == "" && text == saidOf(q)) {
 		return // also after a restart nothing is written that is there (I8, I12)
 	}
 	to.written = text
@@ -244,4 +244,22 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 		}
 	}
 	return c
+}
+
+// saidOf a queue is what its status says, as statusText; empty if it cannot be read.
+func saidOf(q *queueObject) string {
+	var status v1alpha1.QueueStatus
+	if err := read(q.status, &status); err != nil {
+		return ""
+	}
+	return statusOf(&status)
+}
+
+func statusOf(s *v1alpha1.QueueStatus) string {
+	active := meta.FindStatusCondition(s.Conditions, conditionActive)
+	if active == nil || s.Pending == nil || s.Admitted == nil {
+		return ""
+	}
+	items := append([]v1alpha1.QueueItemDetail{}, s.QueueItemDetails[v1alpha1.QueueItemsActiveKey]...)
+	return statusText(items, int(*s.Pending), int(*s.Admitted), active.Reason)
 }

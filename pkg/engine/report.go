@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"hash/maphash"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 )
 
 // maxReportTries bounds how often a reason is written again after a conflict or an error.
@@ -166,18 +168,6 @@ func conditionSaysParked(u *unitObject) bool {
 	return u.parkedFor != "" && u.condition(v1alpha1.ConditionQuotaReserved) != nil
 }
 
-// said is what the object says of why the unit waits, or waits for more than it holds; nil if it says nothing.
-func (u *unitObject) said() *unit.Saying {
-	for i := range u.conditions {
-		c := &u.conditions[i]
-		said := unit.Saying{Reason: unit.Reason(c.Reason), Message: c.Message}
-		if about, status := conditionFor(u, said.Reason); c.Type == about && c.Status == status {
-			return sharedSayings.Of(&said)
-		}
-	}
-	return nil
-}
-
 // conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a
 // node, or waits for more than it holds.
 func conditionFor(u *unitObject, reason unit.Reason) (conditionType string, status metav1.ConditionStatus) {
@@ -226,3 +216,19 @@ func reported(u *unitObject, said *unit.Saying) bool {
 	}
 	return c != nil && c.Status == status && c.Reason == string(said.Reason) && c.Message == said.Message
 }
+
+// saidIn an object is what it says of why the unit waits, or waits for more than it holds; nil if it says nothing.
+func saidIn(u *unitObject) *unit.Saying {
+	for i := range u.conditions {
+		c := &u.conditions[i]
+		said := unit.Saying{Reason: unit.Reason(c.Reason), Message: c.Message}
+		if about, status := conditionFor(u, said.Reason); c.Type == about && c.Status == status {
+			return sharedSayings.Of(&said)
+		}
+	}
+	return nil
+}
+
+var sharedSayings = intern.NewPool(hashSaying, func(a, b *unit.Saying) bool { return *a == *b })
+
+func hashSaying(seed maphash.Seed, said *unit.Saying) uint64 { return maphash.Comparable(seed, *said) }

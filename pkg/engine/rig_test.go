@@ -48,6 +48,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -118,7 +119,7 @@ func restOf(objects dynamic.Interface) rest.Interface {
 func unitFrom(obj json.Marshaler) *unitObject { return decodeUnit(sent[wireUnit](obj)) }
 
 func queueFrom(obj json.Marshaler, policy string) *queueObject {
-	return decodeQueue(sent[wireQueue](obj), &Config{DefaultQueuePolicy: policy})
+	return decodeQueue(sent[wireQueue](obj), policy, queue.Timeouts{})
 }
 
 func (a *fakeAPI) count(counts map[string]int, key string) {

@@ -90,9 +90,9 @@ func (s *sources) connect() error {
 	if err != nil {
 		return err
 	}
-	defaults := &s.opts.Config
+	config := &s.opts.Config
 	queues := s.informer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, &wireQueue{})
-	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, defaults) }
+	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, config.DefaultQueuePolicy, config.Timeouts) }
 	err = s.follow(queues, "queues", transform(decode), handlers(
 		func(q *queueObject) { s.putQueue(q.Name, q) },
 		func(q *queueObject) { s.putQueue(q.Name, nil) },

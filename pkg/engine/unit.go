@@ -24,6 +24,7 @@ import (
 	"time"
 	"unique"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +33,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -130,6 +130,9 @@ func (s *podSetTotal) shrink(count int64) {
 		s.total, s.count, s.least = s.total.Part(count, s.count), count, min(s.least, count)
 	}
 }
+
+// each is what one pod of the set is estimated to ask for, rounded up.
+func (s *podSetTotal) each() resources.List { return s.total.Part(1, s.count) }
 
 func (u *unitObject) key() string { return u.path }
 
@@ -270,21 +273,41 @@ func (u *unitObject) wasAdopted() bool {
 	return admitted != nil && admitted.Status == metav1.ConditionTrue && admitted.Reason == v1alpha1.ReasonAdopted
 }
 
-// state of the unit, as its object says and as it resolved.
-func (rec *unitRecord) state() history.State {
-	u := rec.object
-	s := history.State{
-		Key: u.path, UID: string(u.UID), Kind: u.consumer.Kind, Job: u.consumer.Name, Queue: rec.queue, Quota: rec.quota,
-		Phase: u.phase, Priority: rec.priority, Attempts: u.attempts, Created: u.CreationTimestamp.Time,
-		Allocated: u.Admitted, ParkedFor: string(u.parkedFor), Inactive: u.inactive, Requested: u.request,
+// expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
+// does; those of a managed job are the job's.
+func (u *unitObject) expected(managed bool) unit.Expected {
+	if !managed {
+		return unit.Expected{}
 	}
-	if u.phase.Holds() {
-		s.Held = u.holds()
+	x := unit.Expected{Pods: u.pods}
+	for i := range u.sets {
+		x.Each = x.Each.Max(u.sets[i].each())
 	}
-	if c := u.condition(v1alpha1.ConditionEvicted); c != nil && c.Status == metav1.ConditionTrue {
-		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
+	x.Each = sharedLists.Of(x.Each)
+	return x
+}
+
+// setOf is the pod set that a pod belongs to, nil where that is not known.
+func (u *unitObject) setOf(pod *corev1.Pod) *podSetTotal {
+	name := pod.Annotations[v1alpha1.AnnotationRelatedPodSet]
+	for i := range u.sets {
+		if len(u.sets) == 1 || u.sets[i].name == name {
+			return &u.sets[i]
+		}
 	}
-	return s
+	return nil
+}
+
+// admittedSets are the pod sets with so many pods each, or whole.
+func (u *unitObject) admittedSets(counts []int64) []podSetTotal {
+	if len(counts) != len(u.sets) {
+		return u.sets
+	}
+	sets := slices.Clone(u.sets)
+	for i := range sets {
+		sets[i].shrink(counts[i])
+	}
+	return sets
 }
 
 func shorten(text string) string {
@@ -312,12 +335,9 @@ func sharedPriority(n *int32) *int32 {
 var (
 	// sharedMessages are those that were seen lately.
 	sharedMessages = intern.NewPool(maphash.String, func(a, b string) bool { return a == b })
-	sharedSayings  = intern.NewPool(hashSaying, func(a, b *unit.Saying) bool { return *a == *b })
 	sharedLists    = intern.NewPool(hashList, resources.List.Same)
 	sharedSets     = intern.NewPool(hashSets, sameSets)
 )
-
-func hashSaying(seed maphash.Seed, said *unit.Saying) uint64 { return maphash.Comparable(seed, *said) }
 
 func hashList(seed maphash.Seed, list resources.List) uint64 {
 	var h maphash.Hash

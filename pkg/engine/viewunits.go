@@ -17,8 +17,11 @@ limitations under the License.
 package engine
 
 import (
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Quotas are up to n levels of the quota tree, by name, behind this one, and how many follow.
@@ -127,4 +130,21 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 		info.Outstanding = info.Held.Sub(state.PodsUse(key).Mask(info.Held)).Floor0()
 	}
 	return info, true
+}
+
+// state of the unit, as its object says and as it resolved.
+func (rec *unitRecord) state() history.State {
+	u := rec.object
+	s := history.State{
+		Key: u.path, UID: string(u.UID), Kind: u.consumer.Kind, Job: u.consumer.Name, Queue: rec.queue, Quota: rec.quota,
+		Phase: u.phase, Priority: rec.priority, Attempts: u.attempts, Created: u.CreationTimestamp.Time,
+		Allocated: u.Admitted, ParkedFor: string(u.parkedFor), Inactive: u.inactive, Requested: u.request,
+	}
+	if u.phase.Holds() {
+		s.Held = u.holds()
+	}
+	if c := u.condition(v1alpha1.ConditionEvicted); c != nil && c.Status == metav1.ConditionTrue {
+		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
+	}
+	return s
 }

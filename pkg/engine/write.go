@@ -19,7 +19,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,18 +188,6 @@ func (w *Write) appliedTo(u *unitObject) bool {
 func (w *Write) failed(err error) Result {
 	a := answer.Of(err, w.key.Name)
 	return Result{write: w, outcome: a.Outcome, gone: a.Gone, retryAfter: a.RetryAfter, err: err}
-}
-
-// admittedSets are the pod sets with so many pods each, or whole.
-func (u *unitObject) admittedSets(counts []int64) []podSetTotal {
-	if len(counts) != len(u.sets) {
-		return u.sets
-	}
-	sets := slices.Clone(u.sets)
-	for i := range sets {
-		sets[i].shrink(counts[i])
-	}
-	return sets
 }
 
 // admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.

@@ -25,8 +25,6 @@ import (
 	"strings"
 	"time"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -50,17 +48,8 @@ type queueObject struct {
 	panicked   bool            // while it was read
 }
 
-// says is what the status says, as statusText; empty if it cannot be read.
-func (q *queueObject) says() string {
-	var status v1alpha1.QueueStatus
-	if err := read(q.status, &status); err != nil {
-		return ""
-	}
-	return statusOf(&status)
-}
-
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
-func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
+func decodeQueue(w *wireQueue, policy string, timeouts queue.Timeouts) (q *queueObject) {
 	q = &queueObject{objectMeta: metaOf(&w.Metadata), status: w.Status}
 	q.spec = queue.Spec{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	defer func() {
@@ -81,8 +70,8 @@ func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 		q.conditions = status.Conditions // they are written back
 	}
 	spec.MaxPending = cmp.Or(spec.MaxPending, formerkey.MaxPending(w.Metadata.Annotations))
-	q.setSpec(&spec, defaults.DefaultQueuePolicy)
-	q.setTimes(&spec, defaults.Timeouts)
+	q.setSpec(&spec, policy)
+	q.setTimes(&spec, timeouts)
 	q.setChecks(&spec)
 	q.setMetadata(w.Metadata.Labels, w.Metadata.Annotations)
 	return q
@@ -145,6 +134,9 @@ func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts queue.Timeouts
 	}
 }
 
+// defaultTimeout stands for that of the check, which depends on its controller.
+const defaultTimeout = time.Duration(-1)
+
 // setChecks reads the admission checks.
 func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec) {
 	timeout := defaultTimeout
@@ -169,6 +161,11 @@ func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec) {
 	}
 }
 
+// asks says whether the queue names this check.
+func (q *queueObject) asks(check string) bool {
+	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == check })
+}
+
 // setMetadata reads what labels and annotations say. The default queue of a quota accepts that quota only, unless it
 // says otherwise: any tenant may name any queue, and would fill or block that of somebody else.
 func (q *queueObject) setMetadata(labels, annotations map[string]string) {
@@ -180,15 +177,6 @@ func (q *queueObject) setMetadata(labels, annotations map[string]string) {
 		labels[v1alpha1.LabelCreatedBy] == v1alpha1.CreatedByController {
 		q.spec.Quotas = []string{q.Name}
 	}
-}
-
-func statusOf(s *v1alpha1.QueueStatus) string {
-	active := meta.FindStatusCondition(s.Conditions, conditionActive)
-	if active == nil || s.Pending == nil || s.Admitted == nil {
-		return ""
-	}
-	items := append([]v1alpha1.QueueItemDetail{}, s.QueueItemDetails[v1alpha1.QueueItemsActiveKey]...)
-	return statusText(items, int(*s.Pending), int(*s.Admitted), active.Reason)
 }
 
 // acceptedQuotas reads the first comma separated list that names anything, and says whether there is one. Nil accepts
@@ -209,15 +197,4 @@ func acceptedQuotas(annotations map[string]string) (names []string, said bool) {
 		}
 	}
 	return nil, false
-}
-
-// classObject is what is kept of a PriorityClass; immutable.
-type classObject struct {
-	objectMeta
-	value         int32
-	globalDefault bool
-}
-
-func decodeClass(c *schedulingv1.PriorityClass) *classObject {
-	return &classObject{objectMeta: metaOf(c), value: c.Value, globalDefault: c.GlobalDefault}
 }
