@@ -35,20 +35,21 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // admissionChecks are those that exist, by name. off: they are not known, and none is asked.
 type admissionChecks struct {
 	off    bool
-	byName map[string]*checkObject
+	byName map[string]*objects.Check
 }
 
 func newAdmissionChecks(off bool) *admissionChecks {
-	return &admissionChecks{off: off, byName: map[string]*checkObject{}}
+	return &admissionChecks{off: off, byName: map[string]*objects.Check{}}
 }
 
-func (a *admissionChecks) set(name string, c *checkObject) {
+func (a *admissionChecks) set(name string, c *objects.Check) {
 	if c == nil {
 		delete(a.byName, name)
 		return
@@ -59,32 +60,32 @@ func (a *admissionChecks) set(name string, c *checkObject) {
 // listed are the keys that a check may write into pods; false if the check is not known.
 func (a *admissionChecks) listed(check string) (podupdate.Keys, bool) {
 	if c := a.byName[check]; c != nil {
-		return c.keys, true
+		return c.Keys, true
 	}
 	return nil, false
 }
 
 // faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
-func (a *admissionChecks) faultOf(q *queueObject) *queue.Fault {
-	if a.off && (q.checkFault != "" || len(q.spec.AdmissionChecks) > 0) {
+func (a *admissionChecks) faultOf(q *objects.Queue) *queue.Fault {
+	if a.off && (q.CheckFault != "" || len(q.Spec.AdmissionChecks) > 0) {
 		return &queue.Fault{Reason: unit.ReasonCheckInactive,
 			Message: "the queue names admission checks, and the feature gate AdmissionChecks of the scheduler is off"}
 	}
-	if q.checkFault != "" {
-		return &queue.Fault{Reason: unit.ReasonCheckInactive, Message: q.checkFault}
+	if q.CheckFault != "" {
+		return &queue.Fault{Reason: unit.ReasonCheckInactive, Message: q.CheckFault}
 	}
-	for _, of := range q.spec.AdmissionChecks {
+	for _, of := range q.Spec.AdmissionChecks {
 		switch c := a.byName[of.Name]; {
 		case c == nil:
 			return &queue.Fault{Reason: unit.ReasonCheckNotFound,
 				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
-		case strings.HasPrefix(c.controller, v1beta1.GroupName+"/"):
+		case strings.HasPrefix(c.Controller, v1beta1.GroupName+"/"):
 			return &queue.Fault{Reason: unit.ReasonCheckInactive, Message: fmt.Sprintf(
 				"AdmissionCheck %q is for controller %q, which answers Workloads of Kueue and no QueueUnits",
-				of.Name, c.controller)}
-		case !c.active:
+				of.Name, c.Controller)}
+		case !c.Active:
 			return &queue.Fault{Reason: unit.ReasonCheckInactive,
-				Message: fmt.Sprintf("AdmissionCheck %q is not active: %s", of.Name, c.why)}
+				Message: fmt.Sprintf("AdmissionCheck %q is not active: %s", of.Name, c.Why)}
 		}
 	}
 	return nil
@@ -96,12 +97,12 @@ func (a *admissionChecks) resolved(named []queue.AdmissionCheck, config *Config)
 	for i := range named {
 		check, controller := &named[i], ""
 		if c := a.byName[check.Name]; c != nil {
-			controller = c.controller
+			controller = c.Controller
 		}
 		check.Foreseen = controller == v1alpha1.PlacementController
-		if own, ok := config.CheckTimeouts[controller]; check.Timeout == defaultTimeout && ok {
+		if own, ok := config.CheckTimeouts[controller]; check.Timeout == objects.DefaultTimeout && ok {
 			check.Timeout = own
-		} else if check.Timeout == defaultTimeout {
+		} else if check.Timeout == objects.DefaultTimeout {
 			check.Timeout = config.CheckTimeout
 		}
 	}
@@ -111,14 +112,14 @@ func (a *admissionChecks) resolved(named []queue.AdmissionCheck, config *Config)
 // askedChecks is the status of checks for which quota has just been reserved: none has answered. In the write that
 // reserves it, that takes the place of the answers about a former reservation. How often they had the unit tried again
 // stays counted.
-func askedChecks(u *unitObject, names []string, at metav1.Time) []map[string]any {
+func askedChecks(u *objects.Unit, names []string, at metav1.Time) []map[string]any {
 	asked := make([]map[string]any, 0, len(names))
 	for _, name := range names {
 		state := map[string]any{
 			"name": name, "state": string(unit.CheckPending), "lastTransitionTime": at,
 			"message": "asked when quota was reserved",
 		}
-		if n := u.retried[name]; n > 0 {
+		if n := u.Retried[name]; n > 0 {
 			state["retryCount"] = n
 		}
 		asked = append(asked, state)
@@ -179,22 +180,22 @@ func (s *sources) followChecks() error {
 	client := s.opts.Client
 	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := with(at(client.Get(), resource(), ""), &o).Do(ctx).Get()
+			list, err := objects.With(objects.At(client.Get(), resource(), ""), &o).Do(ctx).Get()
 			return list, tried(err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			events, err := with(at(client.Get(), resource(), ""), &o).Watch(ctx)
+			events, err := objects.With(objects.At(client.Get(), resource(), ""), &o).Watch(ctx)
 			return events, tried(err)
 		},
-	}, &wireCheck{}, cache.SharedIndexInformerOptions{ObjectDescription: "AdmissionChecks"})
+	}, &objects.WireCheck{}, cache.SharedIndexInformerOptions{ObjectDescription: "AdmissionChecks"})
 	s.checks = &checkWatch{overdue: s.patience()}
 	if err := informer.SetWatchErrorHandlerWithContext(s.checks.onError); err != nil {
 		return fmt.Errorf("watching admission checks: %w", err)
 	}
-	err := s.follow(informer, "admission checks", transform(decodeCheck), handlers(
-		func(c *checkObject) { s.putCheck(c.Name, c) },
-		func(c *checkObject) { s.putCheck(c.Name, nil) },
+	err := s.follow(informer, "admission checks", transform(objects.DecodeCheck), handlers(
+		func(c *objects.Check) { s.putCheck(c.Name, c) },
+		func(c *objects.Check) { s.putCheck(c.Name, nil) },
 		func(key string) { s.putCheck(key, nil) },
 	))
 	if err != nil {

@@ -30,6 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/labeltext"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects/objectstest"
 )
 
 // check makes an AdmissionCheck of this controller, whose condition Active has this status; none if it is empty.
@@ -130,10 +132,10 @@ func TestAdmissionChecks(t *testing.T) {
 	r.send()
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseReserved, u.phase)
+	require.Equal(t, unit.PhaseReserved, u.Phase)
 	require.Equal(t, "cpu: 2", u.Held.String())
-	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status)
-	admitted := u.condition(v1alpha1.ConditionAdmitted)
+	require.Equal(t, metav1.ConditionTrue, u.Condition(v1alpha1.ConditionQuotaReserved).Status)
+	admitted := u.Condition(v1alpha1.ConditionAdmitted)
 	require.Equal(t, metav1.ConditionFalse, admitted.Status)
 	require.Equal(t, "WaitingForAdmissionChecks", admitted.Reason)
 	require.Equal(t, "waits for admission checks: slow, budget", admitted.Message)
@@ -153,10 +155,10 @@ func TestAdmissionChecks(t *testing.T) {
 	r.advance(5 * time.Second)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseDequeued, u.phase)
+	require.Equal(t, unit.PhaseDequeued, u.Phase)
 	require.Equal(t, "admitted, attempt 1; passed admission checks: slow, budget",
-		u.condition(v1alpha1.ConditionAdmitted).Message)
-	require.EqualValues(t, 1, u.attempts)
+		u.Condition(v1alpha1.ConditionAdmitted).Message)
+	require.EqualValues(t, 1, u.Attempts)
 	require.True(t, r.engine.Snapshot().Granted(first.UID))
 	require.Equal(t, []string{"team/a-0"}, r.activated)
 	require.Equal(t, "cpu: 3", r.outstanding(testQuota))
@@ -176,10 +178,10 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
 	require.EqualValues(t, 1, u.Requeues)
-	require.Equal(t, string(unit.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Contains(t, u.condition(v1alpha1.ConditionEvicted).Message, "it said so")
+	require.Equal(t, string(unit.ReasonCheckRetry), u.Condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.Condition(v1alpha1.ConditionEvicted).Message, "it said so")
 	require.WithinDuration(t, r.clock.Now().Add(30*time.Second), u.RequeueAt, 2*time.Second)
 	require.Equal(t, []string{"slow=Retry"}, statesOf(t, r, key), "for a person to read")
 	require.Equal(t, "", r.outstanding(testQuota))
@@ -187,14 +189,14 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(31 * time.Second)
 	r.send()
-	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).Phase)
 	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
 	require.Empty(t, r.decisions(), "nobody has answered")
 
 	r.answers(key, map[string]string{"slow": "Rejected"})
 	r.send()
 	u = unitFrom(r.api.get(key))
-	target := u.condition(v1alpha1.ConditionDeactivationTarget)
+	target := u.Condition(v1alpha1.ConditionDeactivationTarget)
 	require.Equal(t, string(unit.ReasonCheckRejected), target.Reason)
 	require.Contains(t, target.Message, `admission check "slow" rejects the job: it said so`)
 	r.advance(24 * time.Hour)
@@ -205,7 +207,7 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	r.setActive(key, true)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseDequeued, u.phase)
+	require.Equal(t, unit.PhaseDequeued, u.Phase)
 	require.Empty(t, statesOf(t, r, key))
 	r.sound()
 }
@@ -225,15 +227,15 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	}
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(unit.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Contains(t, u.message, `different values of nodeSelector "zone" in pod set "main"`)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
+	require.Equal(t, string(unit.ReasonCheckConflict), u.Condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.Message, `different values of nodeSelector "zone" in pod set "main"`)
 
 	r.advance(2 * time.Minute)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseReserved, u.phase)
-	require.False(t, u.askedWrites, "the answers about the former reservation are gone")
+	require.Equal(t, unit.PhaseReserved, u.Phase)
+	require.False(t, u.AskedWrites, "the answers about the former reservation are gone")
 	require.Empty(t, r.engine.resolve(u).Checks.Conflict)
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(59 * time.Second)
@@ -241,8 +243,8 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	r.advance(2 * time.Second)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, string(unit.ReasonCheckTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Contains(t, u.message, "within 1m0s")
+	require.Equal(t, string(unit.ReasonCheckTimeout), u.Condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.Message, "within 1m0s")
 	r.sound()
 }
 
@@ -259,7 +261,7 @@ func TestTemplatesAreRestoredBeforeQuotaIsReservedAgain(t *testing.T) {
 		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"x": "y"}}}
 	})
 	r.send()
-	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).Phase)
 	r.setActive(key, false)
 	r.send()
 	r.setActive(key, true)
@@ -271,7 +273,7 @@ func TestTemplatesAreRestoredBeforeQuotaIsReservedAgain(t *testing.T) {
 	r.advance(time.Second)
 	require.Len(t, r.decisions(), 1)
 	r.send()
-	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).Phase)
 	r.sound()
 }
 
@@ -296,7 +298,7 @@ func TestAReservedUnitWhileTheStateIsBuiltAnew(t *testing.T) {
 	require.Equal(t, "cpu: 2", r.outstanding(testQuota))
 	r.send()
 	require.True(t, r.engine.Snapshot().Granted(pod.UID))
-	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).Phase)
 	r.sound()
 }
 
@@ -321,11 +323,11 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	reason, _, _ = r.engine.core.state.Why(many)
 	require.Equal(t, unit.ReasonInvalidRequest, reason)
 
-	c := decodeCheck(&wireCheck{wireObject{Spec: []byte(`{"controllerName":7}`)}})
-	require.False(t, c.active)
-	u := unitIn(t, unitOfStatus(1, 7, `{"phase":"Reserved","admissionChecks":{"a":"b"},"attempts":1}`))
-	require.Nil(t, u.checks)
-	require.Equal(t, unit.PhaseReserved, u.phase)
+	c := objects.DecodeCheck(&objects.WireCheck{WireObject: objects.WireObject{Spec: []byte(`{"controllerName":7}`)}})
+	require.False(t, c.Active)
+	u := readUnit(t, objectstest.Unit(1, 7, `{"phase":"Reserved","admissionChecks":{"a":"b"},"attempts":1}`))
+	require.Nil(t, u.Checks)
+	require.Equal(t, unit.PhaseReserved, u.Phase)
 }
 
 // With the feature gate off nothing passes checks over: what is reserved is given back, and nothing new is reserved
@@ -337,7 +339,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	key := r.unit("a", 2)
 	r.step()
 	r.send()
-	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).Phase)
 
 	off := rigOn(t, r.api, r.quotas, r.clock, func(c *Config) { c.AdmissionChecksOff = true })
 	off.createQueue("plain", map[string]any{})
@@ -349,7 +351,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	require.Equal(t, writeEvict, off.decision().kind, "nobody says what else it would have to pass")
 	off.send()
 	require.Equal(t, string(unit.ReasonChecksChanged),
-		unitFrom(off.api.get(key)).condition(v1alpha1.ConditionEvicted).Reason)
+		unitFrom(off.api.get(key)).Condition(v1alpha1.ConditionEvicted).Reason)
 	require.Equal(t, free, off.decision().key.String(), "queues that name no check go on")
 	off.send()
 	off.advance(10 * time.Second)
@@ -362,7 +364,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 
 	off.answers(key, map[string]string{"slow": "Ready"})
 	require.Empty(t, off.decisions())
-	require.NotEqual(t, unit.PhaseReserved, unitFrom(off.api.get(waiting)).phase)
+	require.NotEqual(t, unit.PhaseReserved, unitFrom(off.api.get(waiting)).Phase)
 	off.sound()
 
 	on := rigOn(t, off.api, off.quotas, off.clock)
@@ -372,26 +374,26 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	on.feed(key).feed(free).feed(waiting).lead()
 	on.send()
 	on.send()
-	require.Equal(t, unit.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
+	require.Equal(t, unit.PhaseReserved, unitFrom(on.api.get(waiting)).Phase, "asked, as soon as it is on again")
 }
 
 // A check of a controller that takes longer by nature has its own time-out, where its queue names none.
 func TestTheTimeoutOfAChecksController(t *testing.T) {
 	a := newAdmissionChecks(false)
-	a.set("nodes", &checkObject{controller: v1alpha1.ProvisioningController})
-	a.set("budget", &checkObject{controller: "example.com/budget"})
+	a.set("nodes", &objects.Check{Controller: v1alpha1.ProvisioningController})
+	a.set("budget", &objects.Check{Controller: "example.com/budget"})
 	config := &Config{CheckTimeout: time.Minute, CheckTimeouts: map[string]time.Duration{
 		v1alpha1.ProvisioningController: time.Hour}}
 	named := []queue.AdmissionCheck{
-		{Name: "nodes", Timeout: defaultTimeout}, {Name: "budget", Timeout: defaultTimeout},
-		{Name: "missing", Timeout: defaultTimeout}, {Name: "nodes", Timeout: time.Second}, {Name: "nodes"},
+		{Name: "nodes", Timeout: objects.DefaultTimeout}, {Name: "budget", Timeout: objects.DefaultTimeout},
+		{Name: "missing", Timeout: objects.DefaultTimeout}, {Name: "nodes", Timeout: time.Second}, {Name: "nodes"},
 	}
 	var got []time.Duration
 	for _, c := range a.resolved(named, config) {
 		got = append(got, c.Timeout)
 	}
 	require.Equal(t, []time.Duration{time.Hour, time.Minute, time.Minute, time.Second, 0}, got)
-	require.Equal(t, defaultTimeout, named[0].Timeout, "the queue stays as it is")
+	require.Equal(t, objects.DefaultTimeout, named[0].Timeout, "the queue stays as it is")
 }
 
 // What a check answered is taken back while the job runs. How often it had it tried again stays counted until all its
@@ -407,17 +409,17 @@ func TestACheckTakesItsAnswerBack(t *testing.T) {
 		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"zone": "a"}}}
 	})
 	r.send()
-	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).Phase)
 	r.answers(key, map[string]string{"slow": "Retry"}, func(a map[string]any) { a["retryCount"] = int64(2) })
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(unit.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Contains(t, u.message, `admission check "slow" takes back that the job may go`)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
+	require.Equal(t, string(unit.ReasonCheckRetry), u.Condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.Message, `admission check "slow" takes back that the job may go`)
 	require.Equal(t, "", r.outstanding(testQuota))
 	r.advance(2 * time.Minute)
 	r.send()
-	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).Phase)
 	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
 	text, err := r.api.get(key).MarshalJSON()
 	require.NoError(t, err)
@@ -443,7 +445,7 @@ func TestPodsThatLackWhatChecksAskedForWait(t *testing.T) {
 	}
 	asks(zone("a"))
 	r.send()
-	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).Phase)
 
 	without, with := podFor("a-0", "job-a", "1"), podFor("a-1", "job-a", "1")
 	with.Spec.NodeSelector = map[string]string{"zone": "a"}
@@ -503,13 +505,13 @@ func TestACheckWritesTheKeysThatItsObjectLists(t *testing.T) {
 			r.send()
 			u := unitFrom(r.api.get(key))
 			if tc.want == "" {
-				require.Equal(t, unit.PhaseDequeued, u.phase)
+				require.Equal(t, unit.PhaseDequeued, u.Phase)
 				return
 			}
-			require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
-			require.Equal(t, string(unit.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
-			require.Contains(t, u.message, tc.want)
-			require.Contains(t, u.message, `admission check "slow"`)
+			require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
+			require.Equal(t, string(unit.ReasonCheckConflict), u.Condition(v1alpha1.ConditionEvicted).Reason)
+			require.Contains(t, u.Message, tc.want)
+			require.Contains(t, u.Message, `admission check "slow"`)
 			r.sound()
 		})
 	}

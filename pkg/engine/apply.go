@@ -23,6 +23,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -100,38 +101,38 @@ func (e *Engine) setConsumer(now time.Time, job owner.Name, uid types.UID, live 
 	e.core.call("", func(s *admission.State) { s.SetConsumer(now, c, live) })
 }
 
-func (e *Engine) applyClass(now time.Time, name string, class *classObject) {
+func (e *Engine) applyClass(now time.Time, name string, class *objects.Class) {
 	changed, byDefault := e.classes.set(name, class)
 	if !changed {
 		return
 	}
 	e.resolveAgain(now, e.units.ofClass(name, byDefault))
 	for _, queue := range sortedKeys(e.queues) {
-		if q := e.queues[queue]; q.class == name {
+		if q := e.queues[queue]; q.Class == name {
 			e.pushQueue(now, q)
 		}
 	}
 }
 
 // applyCheck takes an AdmissionCheck; nil is none. Queues that name it may be open now, or not any more.
-func (e *Engine) applyCheck(now time.Time, name string, check *checkObject) {
+func (e *Engine) applyCheck(now time.Time, name string, check *objects.Check) {
 	e.checks.set(name, check)
 	e.opts.Witness.Check(name)
 	for _, key := range e.units.holders() {
-		if rec := e.units.get(key); rec.object.updates.AskedBy(name) {
+		if rec := e.units.get(key); rec.object.Updates.AskedBy(name) {
 			e.feed(now, rec)
 			e.pods.lookAgain(rec.object)
 		}
 	}
 	for _, queue := range sortedKeys(e.queues) {
-		if q := e.queues[queue]; q.asks(name) {
+		if q := e.queues[queue]; q.Asks(name) {
 			e.statuses.mark(now, queue)
 			e.pushQueue(now, q)
 		}
 	}
 }
 
-func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
+func (e *Engine) applyQueue(now time.Time, name string, q *objects.Queue) {
 	e.queueNames.set(name, q != nil)
 	if (q == nil) != (e.queues[name] == nil) {
 		e.gauges.recount(now)
@@ -145,7 +146,7 @@ func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 	if have := e.queues[name]; have == nil || have.UID != q.UID {
 		e.statuses.forget(name)
 	}
-	e.countUnreadable(q.panicked)
+	e.countUnreadable(q.Panicked)
 	e.queues[name] = q
 	e.gauges.mark(now, "")
 	e.statuses.mark(now, name)
@@ -159,13 +160,13 @@ func (e *Engine) countUnreadable(panicked bool) {
 	}
 }
 
-func (e *Engine) pushQueue(now time.Time, q *queueObject) {
-	spec := q.spec
-	if q.class != "" {
-		spec.Priority = e.classes.priorityOf(q.class)
+func (e *Engine) pushQueue(now time.Time, q *objects.Queue) {
+	spec := q.Spec
+	if q.Class != "" {
+		spec.Priority = e.classes.priorityOf(q.Class)
 	}
 	spec.Fault = e.checks.faultOf(q)
-	spec.AdmissionChecks = e.checks.resolved(q.spec.AdmissionChecks, &e.opts.Config)
+	spec.AdmissionChecks = e.checks.resolved(q.Spec.AdmissionChecks, &e.opts.Config)
 	e.core.call("", func(s *admission.State) { s.UpsertQueue(now, spec) })
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -29,7 +30,7 @@ import (
 // lag behind what our own writes returned (I3).
 func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
 	delete(e.ghosts, key)
-	e.countUnreadable(!ev.gone && ev.state.panicked)
+	e.countUnreadable(!ev.gone && ev.state.Panicked)
 	rec := e.units.get(key)
 	if rec != nil {
 		if state := ev.of(rec.object); state != nil {
@@ -51,26 +52,26 @@ func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
 }
 
 // updateUnit takes another state of the same object.
-func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
+func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *objects.Unit) {
 	if newer(rec.object, u) || rec.object.ResourceVersion == u.ResourceVersion {
 		return
 	}
 	before, was := rec.object, rec.state()
 	e.units.replace(rec, u)
 	if before.Generation != u.Generation {
-		e.core.acquit(u.key())
+		e.core.acquit(u.Key())
 	}
-	if before.phase != unit.PhaseRunning && u.phase == unit.PhaseRunning && !rec.admittedAt.IsZero() {
+	if before.Phase != unit.PhaseRunning && u.Phase == unit.PhaseRunning && !rec.admittedAt.IsZero() {
 		queue, _ := e.gauges.labels(rec)
-		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.ranAfter(rec.admittedAt, now).Seconds(), queue)
+		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.RanAfter(rec.admittedAt, now).Seconds(), queue)
 		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)
 	e.opts.changed(now, rec, was, rec.state())
-	if before.hasConsumer != u.hasConsumer {
-		e.pods.retellNaming(now, u.key())
+	if before.HasConsumer != u.HasConsumer {
+		e.pods.retellNaming(now, u.Key())
 	}
-	if !before.updates.Same(u.updates) {
+	if !before.Updates.Same(u.Updates) {
 		e.pods.lookAgain(u)
 	}
 	if rec.flight != nil && rec.unknown && rec.flight.appliedTo(u) {
@@ -79,11 +80,11 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	}
 }
 
-func (e *Engine) addUnit(now time.Time, u *unitObject) {
+func (e *Engine) addUnit(now time.Time, u *objects.Unit) {
 	rec := e.units.add(u)
 	e.feed(now, rec)
 	e.opts.changed(now, rec, history.State{}, rec.state())
-	e.pods.retellNaming(now, u.key())
+	e.pods.retellNaming(now, u.Key())
 }
 
 func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
@@ -105,12 +106,12 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 
 func (o *Options) changed(now time.Time, rec *unitRecord, was, is history.State) {
 	o.History.Changed(now, was, is)
-	o.Witness.Unit(rec.object.key(), rec.object.UID, is.Phase)
+	o.Witness.Unit(rec.object.Key(), rec.object.UID, is.Phase)
 }
 
 // feed gives the unit to the core as it resolves now.
 func (e *Engine) feed(now time.Time, rec *unitRecord) {
-	e.touch(now, rec.object.key(), rec) // its former queue and quota
+	e.touch(now, rec.object.Key(), rec) // its former queue and quota
 	c := e.resolve(rec.object)
 	if e.pasts.of(&c) != nil && e.pasts.saidBy(rec.object) {
 		c = e.resolve(rec.object)
@@ -125,7 +126,7 @@ func (e *Engine) feed(now time.Time, rec *unitRecord) {
 
 // touch has the snapshot, the status of its queue and the gauges of its quota looked at again.
 func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
-	e.publisher.touch(key, rec.object.consumerUID())
+	e.publisher.touch(key, rec.object.ConsumerUID())
 	if rec.queue != "" {
 		e.statuses.mark(now, rec.queue)
 	}
@@ -133,44 +134,44 @@ func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
 }
 
 // resolve makes the core's view of a unit, with the names and priorities that hold now.
-func (e *Engine) resolve(u *unitObject) unit.Unit {
+func (e *Engine) resolve(u *objects.Unit) unit.Unit {
 	c := unit.Unit{
-		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
-		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
-		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
-		Phase: u.phase, Attempts: u.attempts, Labels: u.labels, Stated: u.Stated, Adopted: u.wasAdopted(),
-		Checks: u.updates.Onto(u.checks, e.checks.listed),
-		Said:   saidIn(u), ResizePending: u.resizePending(), Deactivate: u.deactivate(),
+		Key: u.Key(), UID: string(u.UID), Queue: u.Queue, Created: u.CreationTimestamp.Time,
+		Request: u.Request, Pods: u.Pods, NonPreemptible: u.NonPreemptible, Active: !u.Inactive,
+		Consumer: u.Consumer, OwnedByConsumer: u.Owned, Adopting: u.Adopting(),
+		Phase: u.Phase, Attempts: u.Attempts, Labels: u.Labels, Stated: u.Stated, Adopted: u.WasAdopted(),
+		Checks: u.Updates.Onto(u.Checks, e.checks.listed),
+		Said:   saidIn(u), ResizePending: u.ResizePending(), Deactivate: u.Deactivate(),
 	}
-	c.Ready, c.NotReadySince = u.readiness()
-	if p := e.managed.Load(); u.hasConsumer && p != nil {
+	c.Ready, c.NotReadySince = u.Readiness()
+	if p := e.managed.Load(); u.HasConsumer && p != nil {
 		var name string
-		name, c.ConsumerManaged = p.UnitName(u.consumerKind.Value(), u.consumer.Name)
+		name, c.ConsumerManaged = p.UnitName(u.ConsumerKind.Value(), u.Consumer.Name)
 		c.Misnamed = c.ConsumerManaged && name != u.Name
-		c.TemplatesWritten = c.ConsumerManaged && u.askedWrites
-		c.KindUnlisted = c.ConsumerManaged && e.sources.kinds.Load().unlisted(u.consumer.Kind)
-		c.Unsuspendable = p.Unsuspendable(u.consumerKind.Value())
+		c.TemplatesWritten = c.ConsumerManaged && u.AskedWrites
+		c.KindUnlisted = c.ConsumerManaged && e.sources.kinds.Load().unlisted(u.Consumer.Kind)
+		c.Unsuspendable = p.Unsuspendable(u.ConsumerKind.Value())
 	}
-	c.Expected = u.expected(c.ConsumerManaged)
+	c.Expected = u.Expected(c.ConsumerManaged)
 	if l := e.pasts.of(&c); l != nil {
 		l.onto(&c)
 	}
 	var ok bool
-	if c.Quota, ok = e.quotas.resolve(u.Namespace, u.quotaLabels()); !ok {
+	if c.Quota, ok = e.quotas.resolve(u.Namespace, u.QuotaLabels()); !ok {
 		c.Invalid = unit.ReasonInternalError
 		c.InvalidMessage = "its quota could not be resolved; see the log of the scheduler"
 	}
 	e.units.noteResolved(c.Key, ok)
-	if u.heldIn != "" && u.heldIn != c.Quota {
-		c.Quota, c.MovesTo = u.heldIn, c.Quota // it stays where its pods are charged until it has asked
+	if u.HeldIn != "" && u.HeldIn != c.Quota {
+		c.Quota, c.MovesTo = u.HeldIn, c.Quota // it stays where its pods are charged until it has asked
 	}
 	if c.Queue == "" {
 		c.Queue = c.Quota
 	}
-	if u.priority != nil {
-		c.Priority = *u.priority
+	if u.Priority != nil {
+		c.Priority = *u.Priority
 	} else {
-		c.Priority = e.classes.priorityOf(u.class)
+		c.Priority = e.classes.priorityOf(u.Class)
 	}
 	if message, ok := e.core.quarantine(c.Key); ok {
 		c.Invalid, c.InvalidMessage, c.Quarantined = unit.ReasonInternalError, message, true

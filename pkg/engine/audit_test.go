@@ -182,7 +182,7 @@ func TestAuditFindsEventsThatNeverCame(t *testing.T) {
 		before := r.api.get("team/c").GetResourceVersion()
 		now := r.api.setStatus("team/c", map[string]any{"phase": "Succeed"}).GetResourceVersion()
 		r.audited(Difference{DifferenceUnit, "team/c", "resourceVersion", before, now})
-		require.Equal(t, unit.Phase("Succeed"), r.engine.units.byKey["team/c"].object.phase)
+		require.Equal(t, unit.Phase("Succeed"), r.engine.units.byKey["team/c"].object.Phase)
 	})
 	t.Run("a creation", func(t *testing.T) {
 		r := busy(t)

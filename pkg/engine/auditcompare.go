@@ -28,12 +28,13 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // compareUnits compares every listed unit with its record, and the record with the core.
 func (a *audit) compareUnits(ctx context.Context) error {
 	var version string
-	err := a.sources.eachUnitPage(ctx, func(units []*unitObject, listVersion string) error {
+	err := a.sources.eachUnitPage(ctx, func(units []*objects.Unit, listVersion string) error {
 		version = listVersion
 		for chunk := range slices.Chunk(units, auditChunk) {
 			if err := a.ask(func() { a.compareListed(chunk) }); err != nil {
@@ -46,9 +47,9 @@ func (a *audit) compareUnits(ctx context.Context) error {
 	return err
 }
 
-func (a *audit) compareListed(units []*unitObject) {
+func (a *audit) compareListed(units []*objects.Unit) {
 	for _, u := range units {
-		key := u.key()
+		key := u.Key()
 		a.listed[key] = u.UID
 		rec := a.units.get(key)
 		switch {
@@ -82,8 +83,8 @@ func (a *audit) mismatches(kind DifferenceKind, list []admission.Mismatch) {
 
 // suspectUnit: the API is ahead of us. The difference is real if we are still behind at the second look, and the object
 // still exists.
-func (a *audit) suspectUnit(u *unitObject, field, ours, theirs string) {
-	key := u.key()
+func (a *audit) suspectUnit(u *objects.Unit, field, ours, theirs string) {
+	key := u.Key()
 	a.suspect(suspicion{
 		Difference: Difference{DifferenceUnit, key, field, ours, theirs},
 		again: func() bool {
@@ -94,8 +95,8 @@ func (a *audit) suspectUnit(u *unitObject, field, ours, theirs string) {
 	})
 }
 
-func (a *audit) unitExists(ctx context.Context, u *unitObject) (bool, error) {
-	found, err := getUnit(ctx, a.opts.Client, types.NamespacedName{Namespace: u.Namespace, Name: u.Name})
+func (a *audit) unitExists(ctx context.Context, u *objects.Unit) (bool, error) {
+	found, err := objects.GetUnit(ctx, a.opts.Client, types.NamespacedName{Namespace: u.Namespace, Name: u.Name})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

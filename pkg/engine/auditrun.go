@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -48,8 +49,8 @@ type audit struct {
 	quotas  *observer
 	core    *core
 	sources *sources
-	resolve func(*unitObject) unit.Unit
-	relist  func(units []*unitObject, version string, pods []*corev1.Pod)
+	resolve func(*objects.Unit) unit.Unit
+	relist  func(units []*objects.Unit, version string, pods []*corev1.Pod)
 	// ask runs a function in the engine's goroutine; settle waits.
 	ask    func(func()) error
 	settle func() bool

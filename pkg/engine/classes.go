@@ -16,38 +16,42 @@ limitations under the License.
 
 package engine
 
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
+)
+
 // classes are the priority classes.
-type classes map[string]*classObject
+type classes map[string]*objects.Class
 
 // set takes a class, nil for none, and says whether a priority may follow from the change, and whether even one that
 // follows from no class by name.
-func (c classes) set(name string, class *classObject) (changed, byDefault bool) {
+func (c classes) set(name string, class *objects.Class) (changed, byDefault bool) {
 	old := c[name]
 	if class == nil {
 		delete(c, name)
 	} else {
 		c[name] = class
 	}
-	if old != nil && class != nil && old.value == class.value && old.globalDefault == class.globalDefault {
+	if old != nil && class != nil && old.Value == class.Value && old.GlobalDefault == class.GlobalDefault {
 		return false, false
 	}
-	return true, (old != nil && old.globalDefault) || (class != nil && class.globalDefault)
+	return true, (old != nil && old.GlobalDefault) || (class != nil && class.GlobalDefault)
 }
 
 // priorityOf a class; the cluster's default for "" and for a class that does not exist.
 func (c classes) priorityOf(name string) int32 {
 	if class := c[name]; class != nil {
-		return class.value
+		return class.Value
 	}
-	var best *classObject
+	var best *objects.Class
 	for _, class := range c {
 		// Kubernetes takes the lowest of several defaults.
-		if class.globalDefault && (best == nil || class.value < best.value) {
+		if class.GlobalDefault && (best == nil || class.Value < best.Value) {
 			best = class
 		}
 	}
 	if best == nil {
 		return 0
 	}
-	return best.value
+	return best.Value
 }

@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 func TestPriorityOfAClass(t *testing.T) {
@@ -27,16 +29,16 @@ func TestPriorityOfAClass(t *testing.T) {
 	require.Zero(t, c.priorityOf("high"))
 	for _, step := range []struct {
 		name               string
-		class              *classObject
+		class              *objects.Class
 		changed, byDefault bool
 		high, otherwise    int32
 	}{
-		{"high", &classObject{value: 9}, true, false, 9, 0},
-		{"high", &classObject{value: 9}, false, false, 9, 0},
-		{"usual", &classObject{value: 5, globalDefault: true}, true, true, 9, 5},
-		{"low", &classObject{value: 1, globalDefault: true}, true, true, 9, 1},
+		{"high", &objects.Class{Value: 9}, true, false, 9, 0},
+		{"high", &objects.Class{Value: 9}, false, false, 9, 0},
+		{"usual", &objects.Class{Value: 5, GlobalDefault: true}, true, true, 9, 5},
+		{"low", &objects.Class{Value: 1, GlobalDefault: true}, true, true, 9, 1},
 		{"high", nil, true, false, 1, 1},
-		{"low", &classObject{value: 1}, true, true, 5, 5},
+		{"low", &objects.Class{Value: 1}, true, true, 5, 5},
 		{"usual", nil, true, true, 0, 0},
 	} {
 		changed, byDefault := c.set(step.name, step.class)

@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -77,12 +78,14 @@ func (e *Engine) foresee(f *writes.Foresee) {
 	q := witness.Question{Key: f.Unit.Key, UID: types.UID(f.Unit.UID), Answer: func(found bool, why string) {
 		e.box.call(func() {
 			now := e.opts.Clock.Now()
-			e.core.call(f.Unit.Key, func(s *admission.State) { s.Foreseen(now, f.Unit.Key, f.Takes, found, shorten(why)) })
+			e.core.call(f.Unit.Key, func(s *admission.State) {
+				s.Foreseen(now, f.Unit.Key, f.Takes, found, objects.Shorten(why))
+			})
 		})
 	}}
 	for _, key := range f.From {
 		if rec := e.units.get(key); rec != nil {
-			q.Gone = append(q.Gone, e.pods.index.onNodes(key, e.pods.kinship.Family(rec.object.consumerUID()))...)
+			q.Gone = append(q.Gone, e.pods.index.onNodes(key, e.pods.kinship.Family(rec.object.ConsumerUID()))...)
 		}
 	}
 	e.opts.Witness.Foresee(q)
@@ -116,7 +119,7 @@ func (e *Engine) fly(now time.Time, d decision) {
 // unlawful says that a write would change the phase as the scheduler may not (I9). What the core decided and what the
 // object says contradict each other then, which is an error of ours.
 func (e *Engine) unlawful(w *Write) bool {
-	from, to := w.base.phase, w.phase()
+	from, to := w.base.Phase, w.phase()
 	if to == "" || from.CanBecome(to, unit.WriterScheduler) {
 		return false
 	}

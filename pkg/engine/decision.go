@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -56,7 +57,7 @@ type decision interface {
 	// status is the patch.
 	status(e *Engine, rec *unitRecord, now time.Time) map[string]any
 	// appliedTo says whether an object of the right attempt holds what was written.
-	appliedTo(u *unitObject) bool
+	appliedTo(u *objects.Unit) bool
 	// keepsAdmission says whether pods of the unit may go while the write is in flight.
 	keepsAdmission() bool
 	// hold makes the unit hold all that it may hold when the write in flight is settled.
@@ -73,15 +74,15 @@ type evictWrite writes.Evict
 
 func (d *evictWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Unit.Attempts }
 func (d *evictWrite) label() (kind writeKind, reason string) { return writeEvict, string(d.Reason) }
-func (d *evictWrite) appliedTo(u *unitObject) bool           { return u.phase.Waits() && u.Held.IsZero() }
+func (d *evictWrite) appliedTo(u *objects.Unit) bool         { return u.Phase.Waits() && u.Held.IsZero() }
 func (d *evictWrite) keepsAdmission() bool                   { return false }
 func (d *evictWrite) hold(c *unit.Unit)                      { holdRequest(c, d.Unit.Attempts) }
 
 func (d *evictWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[string]any {
-	u, reason, message := rec.object, d.Reason, shorten(d.Message)
-	if reason == unit.ReasonInactive && u.parkedFor != "" {
+	u, reason, message := rec.object, d.Reason, objects.Shorten(d.Message)
+	if reason == unit.ReasonInactive && u.ParkedFor != "" {
 		// Nobody made it inactive but the controller, which says why.
-		reason, message = u.parkedFor, "the controller took the admission back: "+string(u.parkedFor)
+		reason, message = u.ParkedFor, "the controller took the admission back: "+string(u.ParkedFor)
 	}
 	set := []metav1.Condition{
 		{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse},
@@ -92,7 +93,7 @@ func (d *evictWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[strin
 		set = append(set, metav1.Condition{Type: v1alpha1.ConditionDeactivationTarget, Status: metav1.ConditionTrue})
 	}
 	for _, ofAdmitted := range []string{v1alpha1.ConditionPodsReady, v1alpha1.ConditionResizePending} {
-		if u.condition(ofAdmitted) != nil {
+		if u.Condition(ofAdmitted) != nil {
 			set = append(set, metav1.Condition{Type: ofAdmitted, Status: metav1.ConditionFalse})
 		}
 	}
@@ -150,15 +151,15 @@ func (d *admitWrite) label() (kind writeKind, reason string) {
 	return writeAdmit, "Admitted"
 }
 
-func (d *admitWrite) appliedTo(u *unitObject) bool { return u.phase.Holds() }
-func (d *admitWrite) keepsAdmission() bool         { return false }
-func (d *admitWrite) hold(c *unit.Unit)            { holdRequest(c, d.Attempt) }
+func (d *admitWrite) appliedTo(u *objects.Unit) bool { return u.Phase.Holds() }
+func (d *admitWrite) keepsAdmission() bool           { return false }
+func (d *admitWrite) hold(c *unit.Unit)              { holdRequest(c, d.Attempt) }
 
 func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[string]any {
 	u, at, attempt := rec.object, metav1.NewTime(now), d.Attempt
 	reserved := "quota is reserved: " + d.Request.String()
 	if d.Counts != nil {
-		reserved = fmt.Sprintf("quota is reserved for %d of %d pods: %s", d.Pods, u.pods, d.Request)
+		reserved = fmt.Sprintf("quota is reserved for %d of %d pods: %s", d.Pods, u.Pods, d.Request)
 	}
 	if d.Borrows {
 		reserved += lentMessage
@@ -174,7 +175,7 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 			Message: reserved},
 		admitted,
 	)
-	if evicted := u.condition(v1alpha1.ConditionEvicted); evicted != nil && evicted.Status == metav1.ConditionTrue {
+	if evicted := u.Condition(v1alpha1.ConditionEvicted); evicted != nil && evicted.Status == metav1.ConditionTrue {
 		meta.SetStatusCondition(&conditions, metav1.Condition{
 			Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Admitted",
 			Message: "admitted again", ObservedGeneration: u.Generation, LastTransitionTime: at,
@@ -183,16 +184,16 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 	status := map[string]any{
 		"phase":            string(phase),
 		"attempts":         attempt,
-		"admissions":       admissionsOf(u.admittedSets(d.Counts), d.Request, d.Pods),
+		"admissions":       admissionsOf(u.AdmittedSets(d.Counts), d.Request, d.Pods),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
 		"effective":        effective(rec, d.Request),
 	}
-	if u.message != "" {
+	if u.Message != "" {
 		status["message"] = "" // most have none, and a field that is not there costs nothing
 	}
-	if len(d.Checks) > 0 || u.wasAsked {
+	if len(d.Checks) > 0 || u.WasAsked {
 		status["admissionChecks"] = askedChecks(u, d.Checks, at)
 	}
 	e.inherit(status, u, now)
@@ -236,7 +237,7 @@ type takeWrite writes.Take
 
 func (d *takeWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Unit.Attempts }
 func (d *takeWrite) label() (kind writeKind, reason string) { return writeTake, "Reclaims" }
-func (d *takeWrite) appliedTo(u *unitObject) bool           { return u.TakesFrom == reclaim.Join(d.Holds) }
+func (d *takeWrite) appliedTo(u *objects.Unit) bool         { return u.TakesFrom == reclaim.Join(d.Holds) }
 func (d *takeWrite) keepsAdmission() bool                   { return false }
 func (d *takeWrite) hold(*unit.Unit)                        {} // a pending unit holds no quota
 
@@ -257,15 +258,15 @@ type dequeueWrite writes.Dequeue
 
 func (d *dequeueWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Unit.Attempts }
 func (d *dequeueWrite) label() (kind writeKind, reason string) { return writeDequeue, "Dequeued" }
-func (d *dequeueWrite) appliedTo(u *unitObject) bool           { return u.phase.Releases() }
+func (d *dequeueWrite) appliedTo(u *objects.Unit) bool         { return u.Phase.Releases() }
 func (d *dequeueWrite) keepsAdmission() bool                   { return false }
 func (d *dequeueWrite) hold(c *unit.Unit)                      { c.Phase = unit.PhaseDequeued } // the amount stays
 
 func (d *dequeueWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[string]any {
 	u, passed := rec.object, ""
-	if u.checks != nil {
-		names := make([]string, 0, len(u.checks.Answers))
-		for _, a := range u.checks.Answers {
+	if u.Checks != nil {
+		names := make([]string, 0, len(u.Checks.Answers))
+		for _, a := range u.Checks.Answers {
 			if a.State == unit.CheckReady {
 				names = append(names, a.Name)
 			}
@@ -277,7 +278,7 @@ func (d *dequeueWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[str
 		"phase":            string(unit.PhaseDequeued),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
-		"conditions":       withConditions(u, now, admittedCondition(u.attempts, passed)),
+		"conditions":       withConditions(u, now, admittedCondition(u.Attempts, passed)),
 	}
 }
 
@@ -295,8 +296,8 @@ type resizeWrite writes.Resize
 
 func (d *resizeWrite) subject() (key string, attempt int64)   { return d.Unit.Key, d.Attempt }
 func (d *resizeWrite) label() (kind writeKind, reason string) { return writeResize, "Resized" }
-func (d *resizeWrite) appliedTo(u *unitObject) bool {
-	return u.phase.Holds() && u.Recorded && u.Held.Equal(d.Held)
+func (d *resizeWrite) appliedTo(u *objects.Unit) bool {
+	return u.Phase.Holds() && u.Recorded && u.Held.Equal(d.Held)
 }
 func (d *resizeWrite) keepsAdmission() bool { return true }
 
@@ -315,13 +316,13 @@ func (d *resizeWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[stri
 	set := []metav1.Condition{{
 		Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", Message: reserved,
 	}}
-	if pending := u.condition(v1alpha1.ConditionResizePending); pending != nil && pending.Status == metav1.ConditionTrue {
+	if pending := u.Condition(v1alpha1.ConditionResizePending); pending != nil && pending.Status == metav1.ConditionTrue {
 		set = append(set, metav1.Condition{
 			Type: v1alpha1.ConditionResizePending, Status: metav1.ConditionFalse, Reason: "Resized", Message: reserved,
 		})
 	}
 	return map[string]any{
-		"admissions":     admissionsOf(u.sets, d.Held, d.Pods),
+		"admissions":     admissionsOf(u.Sets, d.Held, d.Pods),
 		"lastUpdateTime": metav1.NewTime(now),
 		"conditions":     withConditions(u, now, set...),
 		"effective":      effective(rec, d.Held),

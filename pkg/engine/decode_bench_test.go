@@ -32,6 +32,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects/objectstest"
 )
 
 func benchEngine(b *testing.B, client rest.Interface) *Engine {
@@ -52,10 +53,10 @@ func processorTime(b *testing.B) time.Duration {
 // benchUnits are units as an API server sends them, small and with managed fields and a template of some length.
 var benchUnits = map[string]func(number, version int, status string) string{
 	"1.3KB": func(number, version int, status string) string {
-		return strings.Replace(unitOfStatus(number, version, status), textManagedFields+",", "", 1)
+		return strings.Replace(objectstest.Unit(number, version, status), objectstest.ManagedFields+",", "", 1)
 	},
 	"2.6KB": func(number, version int, status string) string {
-		return strings.Replace(unitOfStatus(number, version, status), `"command":["python","train.py"]`,
+		return strings.Replace(objectstest.Unit(number, version, status), `"command":["python","train.py"]`,
 			`"command":["python","train.py"],"env":[`+strings.Repeat(`{"name":"NCCL_DEBUG","value":"INFO"},`, 10)+
 				`{"name":"DATA","value":"s3://bucket/imagenet"}]`, 1)
 	},
@@ -68,12 +69,12 @@ func BenchmarkWatchedUnits(b *testing.B) {
 		b.Run(size, func(b *testing.B) {
 			informer := func(e *Engine) cache.SharedIndexInformer { return e.sources.units }
 			benchWatch(b, v1alpha1.QueueUnitResource, endOfUnits, informer, func(i int) string {
-				kind, status := "MODIFIED", textAdmitted
+				kind, status := "MODIFIED", objectstest.Admitted
 				switch i % 3 {
 				case 0:
-					kind, status = "ADDED", textWaiting
+					kind, status = "ADDED", objectstest.Waiting
 				case 2:
-					status = textEnded
+					status = objectstest.Ended
 				}
 				return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, benchUnits[size](i/3, 100+i, status))
 			})
@@ -88,7 +89,7 @@ func BenchmarkWatchedQueues(b *testing.B) {
 		b.Run(fmt.Sprintf("items=%d", items), func(b *testing.B) {
 			informer := func(e *Engine) cache.SharedIndexInformer { return e.sources.owned[1] }
 			benchWatch(b, v1alpha1.QueueResource, endOfQueues, informer, func(i int) string {
-				return fmt.Sprintf(`{"type":"MODIFIED","object":%s}`+"\n", fmt.Sprintf(textQueue, 100+i, textOfStatus(items)))
+				return fmt.Sprintf(`{"type":"MODIFIED","object":%s}`+"\n", objectstest.Queue(100+i, objectstest.QueueStatus(items)))
 			})
 		})
 	}
@@ -134,7 +135,7 @@ func BenchmarkListedUnits(b *testing.B) {
 		b.Run(size, func(b *testing.B) {
 			items := make([]string, listPage)
 			for i := range items {
-				items[i] = benchUnits[size](i, 100+i, []string{textWaiting, textAdmitted, textEnded}[i%3])
+				items[i] = benchUnits[size](i, 100+i, []string{objectstest.Waiting, objectstest.Admitted, objectstest.Ended}[i%3])
 			}
 			client := served(b, `{"kind":"QueueUnitList","apiVersion":"scheduling.x-k8s.io/v1alpha1",`+
 				`"metadata":{"resourceVersion":"9"},"items":[`+strings.Join(items, ",")+`]}`)
@@ -157,10 +158,10 @@ func BenchmarkListedUnits(b *testing.B) {
 func BenchmarkWrittenUnits(b *testing.B) {
 	for _, size := range []string{"1.3KB", "2.6KB"} {
 		b.Run(size, func(b *testing.B) {
-			e := benchEngine(b, served(b, benchUnits[size](1, 2, textAdmitted)))
+			e := benchEngine(b, served(b, benchUnits[size](1, 2, objectstest.Admitted)))
 			w := &Write{kind: writeAdmit, clock: clock.RealClock{}, resource: v1alpha1.QueueUnitResource,
 				attempt: 1, decision: &admitWrite{},
-				base: unitIn(b, benchUnits[size](1, 1, textWaiting)), status: map[string]any{"phase": "Dequeued"}}
+				base: readUnit(b, benchUnits[size](1, 1, objectstest.Waiting)), status: map[string]any{"phase": "Dequeued"}}
 			w.key.Namespace, w.key.Name = w.base.Namespace, w.base.Name
 			b.ReportAllocs()
 			b.ResetTimer()

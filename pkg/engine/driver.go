@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
@@ -112,7 +113,7 @@ func (d *Driver) Audit(ctx context.Context, settle func()) (Audit, error) {
 
 // FeedUnit takes a QueueUnit as the API server would send it, in its last state if it is gone.
 func (d *Driver) FeedUnit(obj json.Marshaler, gone bool) {
-	if u := decodeUnit(sent[wireUnit](obj)); gone {
+	if u := objects.DecodeUnit(sent[objects.WireUnit](obj)); gone {
 		d.box.unitGone(u)
 	} else {
 		d.box.unit(u)
@@ -121,7 +122,7 @@ func (d *Driver) FeedUnit(obj json.Marshaler, gone bool) {
 
 // FeedQueue takes a Queue.
 func (d *Driver) FeedQueue(obj json.Marshaler, gone bool) {
-	q := decodeQueue(sent[wireQueue](obj), d.opts.Config.DefaultQueuePolicy, d.opts.Config.Timeouts)
+	q := objects.DecodeQueue(sent[objects.WireQueue](obj), d.opts.Config.DefaultQueuePolicy, d.opts.Config.Timeouts)
 	if gone {
 		d.sources.putQueue(q.Name, nil)
 		return
@@ -131,7 +132,7 @@ func (d *Driver) FeedQueue(obj json.Marshaler, gone bool) {
 
 // FeedClass takes a PriorityClass.
 func (d *Driver) FeedClass(obj json.Marshaler, gone bool) {
-	c := decodeClass(sent[schedulingv1.PriorityClass](obj))
+	c := objects.DecodeClass(sent[schedulingv1.PriorityClass](obj))
 	if gone {
 		d.sources.putClass(c.Name, nil)
 		return
@@ -141,7 +142,7 @@ func (d *Driver) FeedClass(obj json.Marshaler, gone bool) {
 
 // FeedCheck takes an AdmissionCheck.
 func (d *Driver) FeedCheck(obj json.Marshaler, gone bool) {
-	c := decodeCheck(sent[wireCheck](obj))
+	c := objects.DecodeCheck(sent[objects.WireCheck](obj))
 	if gone {
 		d.sources.putCheck(c.Name, nil)
 		return

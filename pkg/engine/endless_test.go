@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // To read 1e-99999999 as a quantity takes minutes. Written into one unit, it must not cost the informer of all units
@@ -45,7 +46,7 @@ func TestAnAmountThatTakesForEverToReadParksItsUnit(t *testing.T) {
 			"status": map[string]any{"admissions": []any{map[string]any{"name": "main", "resources": amounts}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			done := make(chan *unitObject, 1)
+			done := make(chan *objects.Unit, 1)
 			go func() { done <- unitFrom(&unstructured.Unstructured{Object: content}) }()
 			select {
 			case u := <-done:
@@ -131,8 +132,8 @@ func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
 			beyond := unitFrom(&unstructured.Unstructured{Object: c.beyond})
 			require.Equal(t, unit.ReasonInvalidRequest, beyond.Invalid)
 			require.Contains(t, beyond.InvalidMessage, "at most")
-			if beyond.phase.Holds() {
-				require.Equal(t, "cpu: 1", beyond.holds().String(),
+			if beyond.Phase.Holds() {
+				require.Equal(t, "cpu: 1", beyond.Holds().String(),
 					"what it asks for counts where what it holds cannot be read (I1)")
 			}
 		})

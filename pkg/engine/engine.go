@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -54,7 +55,7 @@ type Engine struct {
 	reasons   pace.Reasons
 	classes   classes
 	checks    *admissionChecks
-	queues    map[string]*queueObject
+	queues    map[string]*objects.Queue
 	// queueNames are those of queues, in order.
 	queueNames names
 	jobs       map[owner.Name]types.UID
@@ -85,7 +86,7 @@ func New(o Options) (*Engine, error) {
 		core: newCore(v), kinship: kin, publisher: newPublisher(),
 		reports: reports{}, reasons: pace.NewReasons(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
 		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
-		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[owner.Name]types.UID{}, pasts: pasts{},
+		queues: map[string]*objects.Queue{}, queueNames: newNames(), jobs: map[owner.Name]types.UID{}, pasts: pasts{},
 		ghosts:  map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace.NewDecisions(o.Clock.Since),
 	}

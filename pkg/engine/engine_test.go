@@ -51,13 +51,13 @@ func TestAdmissionWritesOnePatch(t *testing.T) {
 	require.True(t, admitted)
 	require.Equal(t, 1, r.api.applied[key])
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseDequeued, u.phase)
-	require.Equal(t, int64(1), u.attempts)
+	require.Equal(t, unit.PhaseDequeued, u.Phase)
+	require.Equal(t, int64(1), u.Attempts)
 	require.Equal(t, "cpu: 4", u.Held.String())
 	require.Equal(t, testStart, u.Admitted.UTC())
 	for _, c := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted} {
-		require.NotNil(t, u.condition(c), c)
-		require.Equal(t, "True", string(u.condition(c).Status), c)
+		require.NotNil(t, u.Condition(c), c)
+		require.Equal(t, "True", string(u.Condition(c).Status), c)
 	}
 	r.sound()
 }
@@ -76,7 +76,7 @@ func TestALoanIsTold(t *testing.T) {
 	r.send()
 	r.send()
 	message := func(key string) string {
-		return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionQuotaReserved).Message
+		return unitFrom(r.api.get(key)).Condition(v1alpha1.ConditionQuotaReserved).Message
 	}
 	require.NotContains(t, message(within), lentMessage)
 	require.Contains(t, message(beyond), lentMessage)
@@ -702,12 +702,12 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	r.send()
 	require.True(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseEnqueued, u.phase)
+	require.Equal(t, unit.PhaseEnqueued, u.Phase)
 	require.True(t, u.Held.IsZero())
-	require.Nil(t, u.condition(v1alpha1.ConditionPodsReady), "nobody has said anything of its pods")
-	require.Equal(t, "True", string(u.condition(v1alpha1.ConditionEvicted).Status))
-	require.Equal(t, "False", string(u.condition(v1alpha1.ConditionAdmitted).Status))
-	require.Equal(t, int64(1), u.attempts, "attempts only grow (I9)")
+	require.Nil(t, u.Condition(v1alpha1.ConditionPodsReady), "nobody has said anything of its pods")
+	require.Equal(t, "True", string(u.Condition(v1alpha1.ConditionEvicted).Status))
+	require.Equal(t, "False", string(u.Condition(v1alpha1.ConditionAdmitted).Status))
+	require.Equal(t, int64(1), u.Attempts, "attempts only grow (I9)")
 	r.sound()
 }
 
@@ -729,7 +729,7 @@ func TestAnEvictionSaysWhyTheControllerWantsIt(t *testing.T) {
 	for _, name := range []string{
 		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionEvicted,
 	} {
-		require.Equal(t, "EstimateChanged", u.condition(name).Reason, name)
+		require.Equal(t, "EstimateChanged", u.Condition(name).Reason, name)
 	}
 	r.sound()
 }
@@ -787,7 +787,7 @@ func TestReasonIsWrittenOnceAlsoAcrossARestart(t *testing.T) {
 	r.engine.Settle(reports[0].Do(t.Context(), r.api.rest))
 	r.step()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, string(unit.ReasonUnknownQueue), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
+	require.Equal(t, string(unit.ReasonUnknownQueue), u.Condition(v1alpha1.ConditionQuotaReserved).Reason)
 
 	next := rigOn(t, r.api, r.quotas, clocktesting.NewFakeClock(r.clock.Now()))
 	next.queue(testQuota).lead()

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -60,7 +61,7 @@ func (v *env) guard(where string, f func()) (ok bool) {
 		if cause := recover(); cause != nil {
 			ok = false
 			v.opts.Metrics.Inc(metrics.PanicsTotal, where)
-			v.log.Error(nil, "Recovered from a panic", "where", where, "cause", shorten(fmt.Sprint(cause)),
+			v.log.Error(nil, "Recovered from a panic", "where", where, "cause", objects.Shorten(fmt.Sprint(cause)),
 				"stack", string(debug.Stack()))
 		}
 	}()

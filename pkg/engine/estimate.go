@@ -36,14 +36,14 @@ type difference struct{ resource, direction string }
 // than was estimated. Only resources that the quota limits are looked at: others are not counted by anybody, and the
 // author of the pod may choose any names for them.
 func (p *pods) compareRequest(rec *unitRecord, pod *corev1.Pod, request resources.List) {
-	if rec == nil || !rec.managed || !rec.object.phase.Holds() {
+	if rec == nil || !rec.managed || !rec.object.Phase.Holds() {
 		return
 	}
-	set := rec.object.setOf(pod)
+	set := rec.object.SetOf(pod)
 	if set == nil {
 		return
 	}
-	each := set.each()
+	each := set.Each()
 	news := false
 	for _, it := range p.quotas.maxOf(rec.quota).Items() {
 		asked, _ := request.Get(it.Name)
@@ -63,7 +63,7 @@ func (p *pods) compareRequest(rec *unitRecord, pod *corev1.Pod, request resource
 	}
 	if news {
 		p.log.Info("A pod asks for other than its job was admitted with; the ledger follows the pods",
-			"queueUnit", rec.object.key(), "quota", rec.quota, "pod", pod.Name,
+			"queueUnit", rec.object.Key(), "quota", rec.quota, "pod", pod.Name,
 			"estimated", each.String(), "asked", request.String())
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 const differencesTotal = "scheduler_jobqueue_request_differences_total"
@@ -102,7 +103,7 @@ func TestPodsThatAskForMore(t *testing.T) {
 
 // What a pod set asks for is known of each only where the sets add up to the request.
 func TestExpectedPods(t *testing.T) {
-	sets := func(request string, sets ...any) *unitObject {
+	sets := func(request string, sets ...any) *objects.Unit {
 		return unitFrom(&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "a", "namespace": "ns"},
 			"spec":     map[string]any{"request": map[string]any{"cpu": request}, "podSet": sets},
@@ -116,20 +117,20 @@ func TestExpectedPods(t *testing.T) {
 		}}}
 	}
 	one := sets("7", set("main", 2, "1"))
-	require.Equal(t, unit.Expected{}, one.expected(false), "its pods are what somebody says")
-	require.Equal(t, "cpu: 3500m", one.expected(true).Each.String())
-	require.EqualValues(t, 2, one.expected(true).Pods)
+	require.Equal(t, unit.Expected{}, one.Expected(false), "its pods are what somebody says")
+	require.Equal(t, "cpu: 3500m", one.Expected(true).Each.String())
+	require.EqualValues(t, 2, one.Expected(true).Pods)
 
 	two := sets("7", set("driver", 1, "1"), set("worker", 3, "2"))
-	require.Equal(t, "cpu: 2", two.expected(true).Each.String())
-	require.EqualValues(t, 4, two.expected(true).Pods)
+	require.Equal(t, "cpu: 2", two.Expected(true).Each.String())
+	require.EqualValues(t, 4, two.Expected(true).Pods)
 	pod := podFor("p", "job-a", "2")
-	require.Nil(t, two.setOf(pod))
+	require.Nil(t, two.SetOf(pod))
 	pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedPodSet: "worker"}
-	require.Equal(t, "worker", two.setOf(pod).name)
+	require.Equal(t, "worker", two.SetOf(pod).Name)
 
 	changed := sets("9", set("driver", 1, "1"), set("worker", 3, "2"))
-	require.Zero(t, changed.expected(true).Each.Len())
-	require.EqualValues(t, 4, changed.expected(true).Pods)
-	require.Equal(t, unit.Expected{}, sets("9").expected(true), "without pods nothing is known")
+	require.Zero(t, changed.Expected(true).Each.Len())
+	require.EqualValues(t, 4, changed.Expected(true).Pods)
+	require.Equal(t, unit.Expected{}, sets("9").Expected(true), "without pods nothing is known")
 }

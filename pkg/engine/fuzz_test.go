@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // maxFuzzed bounds an input: etcd refuses larger objects by far later, and a fuzzer learns nothing from length.
@@ -84,25 +85,25 @@ func FuzzDecodeUnit(f *testing.F) {
 			t.Skip()
 		}
 		u := unitFrom(obj)
-		require.False(t, u.panicked, u.InvalidMessage)
+		require.False(t, u.Panicked, u.InvalidMessage)
 		require.Equal(t, u, unitFrom(obj), "the same object reads the same (I13)")
-		require.Equal(t, obj.GetNamespace()+"/"+obj.GetName(), u.path, "it is known by its name whatever else it says")
+		require.Equal(t, obj.GetNamespace()+"/"+obj.GetName(), u.Path, "it is known by its name whatever else it says")
 		require.Equal(t, obj.GetUID(), u.UID)
-		w := &wireUnit{}
+		w := &objects.WireUnit{}
 		require.NoError(t, utiljson.Unmarshal(raw, w), "no object keeps others of its list from being read")
-		require.False(t, decodeUnit(w).panicked)
+		require.False(t, objects.DecodeUnit(w).Panicked)
 		sane(t, u.Held)
 		if u.Invalid == "" {
-			sane(t, u.request)
-			require.GreaterOrEqual(t, u.pods, int64(0))
+			sane(t, u.Request)
+			require.GreaterOrEqual(t, u.Pods, int64(0))
 		}
 		sum := resources.List{}
-		for _, a := range admissionsOf(u.sets, u.request, u.pods) {
+		for _, a := range admissionsOf(u.Sets, u.Request, u.Pods) {
 			list, err := resources.FromQuantities(a.Resources)
 			require.NoError(t, err)
 			sum = sum.Add(list)
 		}
-		require.True(t, sum.Equal(u.request), "what an admission writes adds up to what was reserved (I10)")
+		require.True(t, sum.Equal(u.Request), "what an admission writes adds up to what was reserved (I10)")
 		if u.UID == "" || u.Name == "" || u.Namespace == "" {
 			return // an API server does not send such
 		}
@@ -112,7 +113,7 @@ func FuzzDecodeUnit(f *testing.F) {
 		r.sound()
 		require.Empty(t, r.engine.core.state.Audit().Places())
 		require.Empty(t, r.engine.core.quarantined)
-		if !u.Held.IsZero() || u.phase.Holds() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
+		if !u.Held.IsZero() || u.Phase.Holds() || len(r.decisions()) > 0 || u.Key() == testNamespace+"/good" {
 			return // it takes what the other one needs, or asks for it
 		}
 		r.engine.FeedUnit(&unstructured.Unstructured{Object: map[string]any{
@@ -126,7 +127,7 @@ func FuzzDecodeUnit(f *testing.F) {
 		require.Equal(t, []string{"good"}, keysOf(r.decisions()))
 		r.engine.FeedUnit(obj, true)
 		r.step()
-		require.Nil(t, r.engine.units.byKey[u.key()])
+		require.Nil(t, r.engine.units.byKey[u.Key()])
 		require.Equal(t, "cpu: 10", r.outstanding(testQuota))
 	})
 }
@@ -139,14 +140,14 @@ func FuzzDecodeQueue(f *testing.F) {
 			t.Skip()
 		}
 		q := queueFrom(obj, "FIFO")
-		require.False(t, q.panicked, q.spec.Policy)
+		require.False(t, q.Panicked, q.Spec.Policy)
 		require.Equal(t, q, queueFrom(obj, "FIFO"))
 		require.Equal(t, saidOf(q), saidOf(queueFrom(obj, "FIFO")))
-		require.NotEmpty(t, q.spec.Policy)
-		require.NotContains(t, q.spec.Quotas, "")
+		require.NotEmpty(t, q.Spec.Policy)
+		require.NotContains(t, q.Spec.Quotas, "")
 		s := admission.New(admission.Config{})
-		s.UpsertQueue(testStart, q.spec)
-		s.UpsertUnit(testStart, unit.Unit{Key: "a/b", UID: "u", Queue: q.spec.Name, Quota: "x", Pods: 1, Active: true})
+		s.UpsertQueue(testStart, q.Spec)
+		s.UpsertUnit(testStart, unit.Unit{Key: "a/b", UID: "u", Queue: q.Spec.Name, Quota: "x", Pods: 1, Active: true})
 		require.Empty(t, s.Decide(testStart).Admit, "its quota does not exist")
 		require.Empty(t, s.Audit().Places())
 	})

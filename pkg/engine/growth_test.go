@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -81,10 +82,10 @@ func TestPodsBeyondWhatIsHeldWait(t *testing.T) {
 	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
 	r.step()
 	u := unitFrom(r.api.get(key))
-	pending := u.condition(v1alpha1.ConditionResizePending)
+	pending := u.Condition(v1alpha1.ConditionResizePending)
 	require.Equal(t, metav1.ConditionTrue, pending.Status)
 	require.Equal(t, string(unit.ReasonQuotaExceeded), pending.Reason)
-	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status, "it keeps what it has")
+	require.Equal(t, metav1.ConditionTrue, u.Condition(v1alpha1.ConditionQuotaReserved).Status, "it keeps what it has")
 	require.Equal(t, pending.LastTransitionTime.UnixNano(), int64(r.engine.resolve(u).ResizePending),
 		"that is its place for a new process as well")
 
@@ -103,8 +104,8 @@ func TestPodsBeyondWhatIsHeldWait(t *testing.T) {
 	u = unitFrom(r.api.get(key))
 	require.Equal(t, "cpu: 4", u.Held.String())
 	require.EqualValues(t, 4, u.HeldPods)
-	require.EqualValues(t, 1, u.attempts)
-	require.Equal(t, metav1.ConditionFalse, u.condition(v1alpha1.ConditionResizePending).Status)
+	require.EqualValues(t, 1, u.Attempts)
+	require.Equal(t, metav1.ConditionFalse, u.Condition(v1alpha1.ConditionResizePending).Status)
 	r.sound()
 }
 
@@ -140,11 +141,11 @@ func TestPodsThatDoNotComeAgainHoldNothing(t *testing.T) {
 
 	reclaim()
 	require.Empty(t, r.of(writeResize), "it started anew, and waits for what it gave back")
-	require.EqualValues(t, 4, r.engine.units.get(key).object.pods)
+	require.EqualValues(t, 4, r.engine.units.get(key).object.Pods)
 	reclaim(map[string]any{"name": "main", "count": int64(-1)})
-	require.EqualValues(t, 4, r.engine.units.get(key).object.pods)
+	require.EqualValues(t, 4, r.engine.units.get(key).object.Pods)
 	reclaim(map[string]any{"name": "main", "count": int64(1) << 40})
-	require.Zero(t, r.engine.units.get(key).object.pods)
+	require.Zero(t, r.engine.units.get(key).object.Pods)
 	reclaim(map[string]any{"name": "main", "count": int64(3)})
 	resize()
 	require.Equal(t, "cpu: 1", unitFrom(r.api.get(key)).Held.String())
@@ -294,10 +295,10 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	r.send(lostAnswer)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
 	require.EqualValues(t, 1, u.Requeues)
 	require.WithinRange(t, u.RequeueAt, r.clock.Now().Add(50*time.Second), r.clock.Now().Add(70*time.Second))
-	require.Equal(t, string(unit.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, string(unit.ReasonIdleReservation), u.Condition(v1alpha1.ConditionEvicted).Reason)
 	require.True(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 	r.advance(70 * time.Second)
 	require.Equal(t, writeAdmit, r.decision().kind)
@@ -336,7 +337,7 @@ func TestAPodThatNothingLetsGoIsTold(t *testing.T) {
 				r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
 				r.drop(report[0])
 				r.feed(key).step()
-				return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionResizePending)
+				return unitFrom(r.api.get(key)).Condition(v1alpha1.ConditionResizePending)
 			}
 			r.advance(2 * time.Second)
 			condition := told()
@@ -363,16 +364,16 @@ func TestGrowthIsInLineSinceItWasAskedFor(t *testing.T) {
 		unit.ReasonQuotaChanged: time.Hour, unit.ReasonExceedsMax: 0,
 	} {
 		t.Run(string(before), func(t *testing.T) {
-			u := &unitObject{phase: unit.PhaseRunning, unitHistory: &unitHistory{}}
+			u := &objects.Unit{Phase: unit.PhaseRunning, History: &objects.History{}}
 			said := func(reason unit.Reason, at time.Time) {
-				u.conditions = reportStatus(u, &unit.Saying{Reason: reason}, at)["conditions"].([]metav1.Condition)
+				u.Conditions = reportStatus(u, &unit.Saying{Reason: reason}, at)["conditions"].([]metav1.Condition)
 			}
 			said(before, epoch)
 			if since > 0 {
-				require.Zero(t, u.resizePending())
+				require.Zero(t, u.ResizePending())
 			}
 			said(unit.ReasonQuotaExceeded, epoch.Add(time.Hour))
-			require.Equal(t, ordered.MomentOf(epoch.Add(since)), u.resizePending())
+			require.Equal(t, ordered.MomentOf(epoch.Add(since)), u.ResizePending())
 		})
 	}
 }
@@ -407,8 +408,8 @@ func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r.advance(10*time.Minute + time.Second)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(unit.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
+	require.Equal(t, string(unit.ReasonIdleReservation), u.Condition(v1alpha1.ConditionEvicted).Reason)
 	r.sound()
 }
 
@@ -435,8 +436,8 @@ func TestAUnitWithoutConsumerNeedsAHeartbeat(t *testing.T) {
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(unit.ReasonNoHeartbeat), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.Phase)
+	require.Equal(t, string(unit.ReasonNoHeartbeat), u.Condition(v1alpha1.ConditionEvicted).Reason)
 	r.sound()
 }
 
@@ -455,7 +456,7 @@ func TestAPhaseWrittenByHandIsMadeWhole(t *testing.T) {
 	r.step()
 	u := unitFrom(r.api.get(key))
 	require.Equal(t, "cpu: 2", u.Held.String())
-	reserved := u.condition(v1alpha1.ConditionQuotaReserved)
+	reserved := u.Condition(v1alpha1.ConditionQuotaReserved)
 	require.Equal(t, metav1.ConditionTrue, reserved.Status)
 	require.Equal(t, "quota is reserved: cpu: 2", reserved.Message)
 	r.sound()
@@ -551,7 +552,7 @@ func TestAUnitStaysInTheQuotaThatItWasAdmittedIn(t *testing.T) {
 	require.Len(t, report, 1)
 	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
 	r.step()
-	pending := unitFrom(r.api.get(a)).condition(v1alpha1.ConditionResizePending)
+	pending := unitFrom(r.api.get(a)).Condition(v1alpha1.ConditionResizePending)
 	require.Equal(t, string(unit.ReasonQuotaChanged), pending.Reason)
 
 	next := rigOn(t, r.api, r.quotas, r.clock).queue("shared")
@@ -566,8 +567,8 @@ func TestAUnitStaysInTheQuotaThatItWasAdmittedIn(t *testing.T) {
 	require.Len(t, next.of(writeEvict), 1)
 	next.send()
 	u := unitFrom(r.api.get(a))
-	require.Equal(t, string(unit.ReasonQuotaChanged), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Equal(t, unit.PhaseEnqueued, u.phase)
+	require.Equal(t, string(unit.ReasonQuotaChanged), u.Condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseEnqueued, u.Phase)
 	next.step()
 	require.Empty(t, next.of(writeAdmit), "the other quota is full")
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 )
 
@@ -71,7 +72,7 @@ func (m *JobMeta) Owner() *metav1.OwnerReference { return m.traits.owner }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, for the informer that stores it.
 func (m *JobMeta) GetObjectMeta() metav1.Object {
-	return &storedMeta{noMeta, m.path, m.uid, m.resourceVersion}
+	return objects.StoredAs(m.path, m.uid, m.resourceVersion)
 }
 
 // TrimJobs is the transform of informers of jobs' metadata. Of labels it keeps those of these keys. What the author of

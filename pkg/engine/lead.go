@@ -23,6 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 const listRetry = time.Second
@@ -52,7 +54,7 @@ func (e *Engine) awaitLead(ctx context.Context) {
 }
 
 // missedUnits reads what the API server has and this engine has not. ask runs a function in the engine's goroutine.
-func (e *Engine) missedUnits(ctx context.Context, ask func(func()) error) ([]*unitObject, error) {
+func (e *Engine) missedUnits(ctx context.Context, ask func(func()) error) ([]*objects.Unit, error) {
 	return e.sources.missedUnits(ctx, func(page []metav1.PartialObjectMetadata) (names []types.NamespacedName, err error) {
 		err = ask(func() { names = e.units.missing(page) })
 		return names, err
@@ -67,10 +69,10 @@ func (e *Engine) load() {
 }
 
 // takeLead applies what was missed and lets the engine decide from this step on; start is when it was told to lead.
-func (e *Engine) takeLead(units []*unitObject, start time.Time) {
+func (e *Engine) takeLead(units []*objects.Unit, start time.Time) {
 	now := e.opts.Clock.Now()
 	for _, u := range units {
-		key := u.key()
+		key := u.Key()
 		rec := e.units.get(key)
 		e.applyUnit(now, key, unitEvent{state: u})
 		if rec == nil {

@@ -42,7 +42,7 @@ func newListing() listing {
 	return listing{namespaces: map[string]*namespaceListing{}, quotas: map[string]*quotaListing{}}
 }
 
-func byPath(a, b *unitRecord) int { return strings.Compare(a.object.path, b.object.path) }
+func byPath(a, b *unitRecord) int { return strings.Compare(a.object.Path, b.object.Path) }
 
 func (l *listing) add(rec *unitRecord) {
 	n := l.namespaces[rec.object.Namespace]
@@ -63,7 +63,7 @@ func (l *listing) remove(rec *unitRecord) {
 // place lists a unit under the queue and the quota that it resolved to, until displace is called for the same state of
 // it.
 func (l *listing) place(rec *unitRecord) {
-	if rec.listed || rec.object.phase.Terminal() || (rec.queue == "" && rec.quota == "") {
+	if rec.listed || rec.object.Phase.Terminal() || (rec.queue == "" && rec.quota == "") {
 		return
 	}
 	rec.listed = true
@@ -94,7 +94,7 @@ func (l *listing) displace(rec *unitRecord) {
 }
 
 func (q *quotaListing) part(rec *unitRecord) *ordered.Tree[*unitRecord] {
-	if rec.object.phase.Holds() {
+	if rec.object.Phase.Holds() {
 		return q.holding
 	}
 	return q.waiting

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -53,8 +54,8 @@ func TestListingEqualsASearch(t *testing.T) {
 				phase:     rapid.SampledFrom(phases).Draw(t, "phase"),
 			}
 			key := u.namespace + "/" + u.name
-			object := recorded(u.name, "", func(o *unitObject) {
-				o.Namespace, o.path, o.phase = u.namespace, key, u.phase
+			object := recorded(u.name, "", func(o *objects.Unit) {
+				o.Namespace, o.Path, o.Phase = u.namespace, key, u.phase
 			})
 			rec := r.get(key)
 			switch {
@@ -139,7 +140,7 @@ func requireListing(t require.TestingT, l *listing, units map[string]listed) {
 
 func paths(records []*unitRecord) (list []string) {
 	for _, rec := range records {
-		list = append(list, rec.object.path)
+		list = append(list, rec.object.Path)
 	}
 	return list
 }

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // latest keeps the last value of every key, in the order in which the keys came first.
@@ -61,16 +62,16 @@ func (l *latest[K, V]) get(key K) (V, bool) {
 // unitEvent is the newest state of the unit of a name. If the unit is gone it is the last state, nil if that is not
 // known.
 type unitEvent struct {
-	state *unitObject
+	state *objects.Unit
 	gone  bool
 	// former is the last state of the first object of the name that went since the step before: what it says counts
 	// against its job.
-	former *unitObject
+	former *objects.Unit
 }
 
 // of is the last state of an object; nil if the event says nothing of it.
-func (ev unitEvent) of(o *unitObject) *unitObject {
-	for _, state := range []*unitObject{ev.former, ev.state} {
+func (ev unitEvent) of(o *objects.Unit) *objects.Unit {
+	for _, state := range []*objects.Unit{ev.former, ev.state} {
 		if state != nil && state.UID == o.UID {
 			return state
 		}
@@ -131,9 +132,9 @@ func (b *batch) noteQuota(name string, u urgency) {
 // batch is what a step works on.
 type batch struct {
 	units   latest[string, unitEvent]
-	queues  latest[string, *queueObject]
-	classes latest[string, *classObject]
-	checks  latest[string, *checkObject]
+	queues  latest[string, *objects.Queue]
+	classes latest[string, *objects.Class]
+	checks  latest[string, *objects.Check]
 	jobs    latest[owner.Name, jobEvent]
 	pods    latest[types.UID, podEvent]
 	assigns latest[assignKey, assignEvent]
@@ -192,9 +193,9 @@ func (m *mailbox) drain() batch {
 	return b
 }
 
-func (m *mailbox) unit(u *unitObject) {
+func (m *mailbox) unit(u *objects.Unit) {
 	m.put(func(b *batch) {
-		key := u.key()
+		key := u.Key()
 		if have, ok := b.units.get(key); ok && !have.gone && have.state.UID == u.UID && newer(have.state, u) {
 			return
 		}
@@ -202,8 +203,8 @@ func (m *mailbox) unit(u *unitObject) {
 	})
 }
 
-func (m *mailbox) unitGone(u *unitObject) {
-	m.put(func(b *batch) { b.putUnit(u.key(), unitEvent{state: u, gone: true}) })
+func (m *mailbox) unitGone(u *objects.Unit) {
+	m.put(func(b *batch) { b.putUnit(u.Key(), unitEvent{state: u, gone: true}) })
 }
 
 func (m *mailbox) pod(pod *corev1.Pod, gone, initial bool) {
@@ -263,7 +264,7 @@ func (s sink) MappingChanged() { s.box.put(func(b *batch) { b.mapping = true }) 
 
 // newer says whether a is a later state of the same object than b. Versions that cannot be compared, as those of some
 // fakes, make neither newer.
-func newer(a, b *unitObject) bool {
+func newer(a, b *objects.Unit) bool {
 	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && c > 0
 }

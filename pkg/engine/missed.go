@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/answer"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 // process a tenth of whole units; most are known already. unknown names those that are not.
 func (s *sources) missedUnits(
 	ctx context.Context, unknown func([]metav1.PartialObjectMetadata) ([]types.NamespacedName, error),
-) ([]*unitObject, error) {
+) ([]*objects.Unit, error) {
 	if s.opts.Metadata != nil {
 		var missed []types.NamespacedName
 		err := s.eachVersionPage(ctx, func(page []metav1.PartialObjectMetadata) error {
@@ -79,8 +80,8 @@ func (s *sources) eachVersionPage(ctx context.Context, visit func([]metav1.Parti
 }
 
 // fetchUnits reads these units; those that no longer exist are left out.
-func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) ([]*unitObject, error) {
-	found := make([]*unitObject, len(names))
+func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) ([]*objects.Unit, error) {
+	found := make([]*objects.Unit, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchAtOnce)
 	for i, name := range names {
@@ -92,13 +93,13 @@ func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) 
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(u *unitObject) bool { return u == nil }), nil
+	return slices.DeleteFunc(found, func(u *objects.Unit) bool { return u == nil }), nil
 }
 
 // fetchUnit returns nil for one that does not exist.
-func (s *sources) fetchUnit(ctx context.Context, name types.NamespacedName) (*unitObject, error) {
-	return within(ctx, func(ctx context.Context) (*unitObject, error) {
-		u, err := getUnit(ctx, s.opts.Client, name)
+func (s *sources) fetchUnit(ctx context.Context, name types.NamespacedName) (*objects.Unit, error) {
+	return within(ctx, func(ctx context.Context) (*objects.Unit, error) {
+		u, err := objects.GetUnit(ctx, s.opts.Client, name)
 		switch {
 		case err == nil:
 			return u, nil

@@ -78,7 +78,7 @@ func TestALeaderReadsWhatItMissed(t *testing.T) {
 	missed, err := r.engine.missedUnits(context.Background(), func(f func()) error { f(); return nil })
 	require.NoError(t, err)
 	for _, u := range missed {
-		read = append(read, u.key())
+		read = append(read, u.Key())
 	}
 	require.ElementsMatch(t, []string{admitted, fresh}, read)
 

@@ -40,6 +40,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // createQueue makes the object, so that its status can be written.
@@ -163,10 +164,10 @@ func TestQueueStatusStaysBelow32KiB(t *testing.T) {
 	priority := int32(math.MinInt32)
 	for i := range units {
 		name := fmt.Sprintf("%0253d", i)
-		u := &unitObject{
-			unitHistory: noHistory,
-			path:        namespace + "/" + name, queue: queue, quota: names[i%quotas], quotaKey: v1alpha1.LabelQuotaName,
-			request: cpu(1), pods: 1, priority: &priority,
+		u := &objects.Unit{
+			History: &objects.History{},
+			Path:    namespace + "/" + name, Queue: queue, Quota: names[i%quotas], QuotaKey: v1alpha1.LabelQuotaName,
+			Request: cpu(1), Pods: 1, Priority: &priority,
 		}
 		u.Namespace, u.Name, u.UID, u.ResourceVersion = namespace, name, types.UID(name), "1"
 		engine.box.unit(u)
@@ -193,8 +194,8 @@ func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
 	r.advance(5 * time.Second)
 	require.Equal(t, 1, r.sendQueues())
 	q := queueFrom(r.readQueue(testQuota), "Priority")
-	require.Len(t, q.conditions, 1)
-	require.Equal(t, string(unit.ReasonQueueHeld), q.conditions[0].Reason)
+	require.Len(t, q.Conditions, 1)
+	require.Equal(t, string(unit.ReasonQueueHeld), q.Conditions[0].Reason)
 }
 
 func TestQueuesAreDecodedOneByOne(t *testing.T) {
@@ -203,7 +204,7 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 			Object: map[string]any{"metadata": map[string]any{"name": "q"}, "spec": map[string]any{}},
 		}
 		change(q)
-		return queueFrom(q, "FIFO").spec
+		return queueFrom(q, "FIFO").Spec
 	}
 	annotate := func(key, value string) func(*unstructured.Unstructured) {
 		return func(q *unstructured.Unstructured) { q.SetAnnotations(map[string]string{key: value}) }
@@ -446,8 +447,8 @@ func TestAskAnswersAndSurvivesAPanic(t *testing.T) {
 
 func TestMailboxKeepsTheNewestState(t *testing.T) {
 	box := newMailbox()
-	qu := func(version, uid string) *unitObject {
-		u := &unitObject{path: "ns/a", unitHistory: noHistory}
+	qu := func(version, uid string) *objects.Unit {
+		u := &objects.Unit{Path: "ns/a", History: &objects.History{}}
 		u.Namespace, u.Name, u.ResourceVersion, u.UID = "ns", "a", version, types.UID("uid-"+uid)
 		return u
 	}
@@ -477,13 +478,13 @@ func BenchmarkStep(b *testing.B) {
 			})
 			engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": testQuota}}},
 				false)
-			object := func(i, version int) *unitObject {
-				u := &unitObject{unitHistory: noHistory, quota: testQuota, quotaKey: v1alpha1.LabelQuotaName,
-					path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
+			object := func(i, version int) *objects.Unit {
+				u := &objects.Unit{History: &objects.History{}, Quota: testQuota, QuotaKey: v1alpha1.LabelQuotaName,
+					Path: fmt.Sprintf("%s/u%d", testNamespace, i), Request: cpu(int64(5 + i%8)), Pods: 1}
 				u.Namespace, u.Name, u.UID, u.ResourceVersion = testNamespace, fmt.Sprintf("u%d", i), types.UID(fmt.Sprint("u", i)),
 					fmt.Sprint(version)
 				priority := int32(i % 10)
-				u.priority = &priority
+				u.Priority = &priority
 				return u
 			}
 			for i := range waiting {
@@ -552,9 +553,9 @@ func TestConditionsAgree(t *testing.T) {
 	}
 	conditions := func() map[string]metav1.ConditionStatus {
 		u := unitFrom(r.api.get(key))
-		require.Equal(t, u.phase.Holds(), !u.Held.IsZero())
+		require.Equal(t, u.Phase.Holds(), !u.Held.IsZero())
 		found := map[string]metav1.ConditionStatus{}
-		for _, c := range u.conditions {
+		for _, c := range u.Conditions {
 			found[c.Type] = c.Status
 		}
 		return found

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // badCheck cannot cope with units that are called bad.
@@ -73,14 +74,12 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 			}}
 		}},
 		"decode": {where: "decode", feed: func(r *rig) {
-			before := decodeTemplate
-			decodeTemplate = func([]byte) (*corev1.PodTemplateSpec, error) { panic("a bomb in a template") }
-			defer func() { decodeTemplate = before }()
-			u := r.api.get("team/bad")
-			u.SetResourceVersion("999999")
-			delete(u.Object["spec"].(map[string]any), "request")
-			u.Object["spec"].(map[string]any)["podSet"] = []any{map[string]any{"name": "main", "template": map[string]any{}}}
-			r.engine.FeedUnit(u, false)
+			obj := r.api.get("team/bad")
+			obj.SetResourceVersion("999999")
+			u := unitFrom(obj)
+			u.History = &objects.History{Panicked: true}
+			u.Invalid = unit.ReasonInternalError
+			r.engine.box.unit(u)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

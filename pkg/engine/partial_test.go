@@ -58,14 +58,14 @@ func TestAdmittedInPart(t *testing.T) {
 	u := unitFrom(r.api.get(key))
 	require.Equal(t, "cpu: 6", u.Held.String())
 	require.EqualValues(t, 6, u.HeldPods)
-	require.Equal(t, "quota is reserved for 6 of 9 pods: cpu: 6", u.condition(v1alpha1.ConditionQuotaReserved).Message)
+	require.Equal(t, "quota is reserved for 6 of 9 pods: cpu: 6", u.Condition(v1alpha1.ConditionQuotaReserved).Message)
 	admissions, _, _ := unstructured.NestedSlice(r.api.get(key).Object, "status", "admissions")
 	require.Equal(t, []any{
 		map[string]any{"name": "a", "replicas": int64(1), "running": int64(0), "resources": map[string]any{"cpu": "1"}},
 		map[string]any{"name": "b", "replicas": int64(5), "running": int64(0), "resources": map[string]any{"cpu": "5"}},
 	}, admissions)
-	require.EqualValues(t, 6, u.pods, "it asks for what it got")
-	require.Equal(t, "cpu: 6", u.request.String())
+	require.EqualValues(t, 6, u.Pods, "it asks for what it got")
+	require.Equal(t, "cpu: 6", u.Request.String())
 	r.sound()
 
 	next := rigOn(t, r.api, r.quotas, r.clock)
@@ -83,7 +83,7 @@ func TestAdmittedInPart(t *testing.T) {
 	require.Len(t, next.of(writeEvict), 1)
 	next.send()
 	u = unitFrom(next.api.get(key))
-	require.Equal(t, "cpu: 9", u.request.String())
+	require.Equal(t, "cpu: 9", u.Request.String())
 	next.api.edit(key, func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, true, "spec", "active")
 	})
@@ -91,7 +91,7 @@ func TestAdmittedInPart(t *testing.T) {
 	next.send()
 	u = unitFrom(next.api.get(key))
 	require.Equal(t, "cpu: 9", u.Held.String())
-	require.Equal(t, "quota is reserved: cpu: 9", u.condition(v1alpha1.ConditionQuotaReserved).Message)
+	require.Equal(t, "quota is reserved: cpu: 9", u.Condition(v1alpha1.ConditionQuotaReserved).Message)
 	next.sound()
 }
 
@@ -228,7 +228,7 @@ func TestSizesThatAreRead(t *testing.T) {
 			u := unitFrom(r.api.get(r.unit("u", 5, tc.change...)))
 			require.Empty(t, u.InvalidMessage)
 			require.Equal(t, tc.sizes, u.Sizes != nil)
-			require.Equal(t, tc.pods, u.pods)
+			require.Equal(t, tc.pods, u.Pods)
 		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // past is what counts against a job: how long it ran, how often in a row it lost its admission, until when it is to
@@ -44,12 +45,12 @@ type past struct {
 type pasts map[unit.Consumer]*past
 
 // keep what counts against the job of a unit that goes.
-func (p pasts) keep(now time.Time, u *unitObject) {
+func (p pasts) keep(now time.Time, u *objects.Unit) {
 	last := past{executed: u.Executed, requeues: u.Requeues, requeueAt: u.RequeueAt, deactivation: madeInactive(u)}
-	if u.phase.Releases() && !u.Admitted.IsZero() {
+	if u.Phase.Releases() && !u.Admitted.IsZero() {
 		last.executed += max(now.Sub(u.Admitted), 0).Round(time.Second)
 	}
-	if before := p[u.consumer]; before != nil {
+	if before := p[u.Consumer]; before != nil {
 		last.executed, last.requeues = max(last.executed, before.executed), max(last.requeues, before.requeues)
 		if last.requeueAt.Before(before.requeueAt) {
 			last.requeueAt = before.requeueAt
@@ -59,17 +60,17 @@ func (p pasts) keep(now time.Time, u *unitObject) {
 		}
 	}
 	if last.executed > 0 || last.requeues > 0 || last.requeueAt.After(now) || last.deactivation != nil {
-		p[u.consumer] = &last
+		p[u.Consumer] = &last
 	}
 }
 
 // madeInactive is why a unit is not to be tried again; nil if it may be, or if the controller has it wait for a while.
-func madeInactive(u *unitObject) *unit.Deactivation {
-	if d := u.deactivate(); d != nil || !u.inactive || u.parkedFor != "" {
+func madeInactive(u *objects.Unit) *unit.Deactivation {
+	if d := u.Deactivate(); d != nil || !u.Inactive || u.ParkedFor != "" {
 		return d
 	}
 	d := &unit.Deactivation{Reason: unit.ReasonInactive, Message: "the unit that the job had was made inactive"}
-	if c := u.condition(v1alpha1.ConditionDeactivationTarget); c != nil && c.Status == metav1.ConditionTrue {
+	if c := u.Condition(v1alpha1.ConditionDeactivationTarget); c != nil && c.Status == metav1.ConditionTrue {
 		d.Reason, d.Message = unit.Reason(c.Reason), c.Message
 	}
 	return d
@@ -77,13 +78,13 @@ func madeInactive(u *unitObject) *unit.Deactivation {
 
 // saidBy forgets what the object of a unit says itself. An admission says it all, and so does the condition that the
 // unit must be made inactive: a user who makes it active again gives it its whole time.
-func (p pasts) saidBy(u *unitObject) bool {
-	l := p[u.consumer]
+func (p pasts) saidBy(u *objects.Unit) bool {
+	l := p[u.Consumer]
 	said := l.deactivation == nil &&
 		u.Executed >= l.executed && u.Requeues >= l.requeues && !u.RequeueAt.Before(l.requeueAt)
-	said = said || u.deactivate() != nil || l.deactivation != nil && u.inactive
-	if said = said || u.phase.Holds() && !u.wasAdopted(); said {
-		delete(p, u.consumer)
+	said = said || u.Deactivate() != nil || l.deactivation != nil && u.Inactive
+	if said = said || u.Phase.Holds() && !u.WasAdopted(); said {
+		delete(p, u.Consumer)
 	}
 	return said
 }
@@ -108,7 +109,7 @@ func (l *past) onto(c *unit.Unit) {
 }
 
 // inherit adds what counts against the job of a unit to what is written of it.
-func (e *Engine) inherit(status map[string]any, u *unitObject, now time.Time) {
+func (e *Engine) inherit(status map[string]any, u *objects.Unit, now time.Time) {
 	c := e.resolve(u)
 	l := e.pasts.of(&c)
 	if l == nil {
@@ -141,7 +142,7 @@ func (e *Engine) forgetPast(job owner.Name, uid types.UID) {
 
 // keepPast of the job of a unit that goes, as long as the job is there.
 func (e *Engine) keepPast(now time.Time, rec *unitRecord) {
-	c := rec.object.consumer
+	c := rec.object.Consumer
 	if rec.managed && !rec.misnamed && c.UID != "" && string(e.jobs[owner.NameOf(c)]) == c.UID {
 		e.pasts.keep(now, rec.object)
 	}

@@ -63,7 +63,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 			r.advance(time.Minute)
 			r.send()
 			u := unitFrom(r.api.get(key))
-			require.Equal(t, unit.PhaseDequeued, u.phase)
+			require.Equal(t, unit.PhaseDequeued, u.Phase)
 			require.EqualValues(t, 3, u.Requeues, "the next one is as long as the fourth is")
 			require.Empty(t, r.engine.pasts, "its object says so itself")
 		}},
@@ -72,7 +72,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 		})), func(t *testing.T, r *rig, key string) {
 			r.send()
 			u := unitFrom(r.api.get(key))
-			require.Equal(t, unit.PhaseDequeued, u.phase)
+			require.Equal(t, unit.PhaseDequeued, u.Phase)
 			require.Equal(t, 100*time.Second, u.Executed)
 		}},
 		"time of the run": {withStatus(status(map[string]any{
@@ -128,7 +128,7 @@ func deactivatedFor(reason unit.Reason) func(*testing.T, *rig, string) {
 		require.Len(t, reports, 1)
 		r.engine.Settle(reports[0].Do(t.Context(), r.api.rest))
 		r.step()
-		c := unitFrom(r.api.get(key)).condition(v1alpha1.ConditionDeactivationTarget)
+		c := unitFrom(r.api.get(key)).Condition(v1alpha1.ConditionDeactivationTarget)
 		require.NotNil(t, c, "its controller makes it inactive then")
 		require.Equal(t, metav1.ConditionTrue, c.Status)
 		require.Equal(t, string(reason), c.Reason)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // To hold quota is not to release: the pods of a unit whose quota is reserved, and whose checks or placement are not
@@ -116,7 +117,7 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 				_ = unstructured.SetNestedField(u.Object, c.kind == writeAdmit, "spec", "active")
 			})
 			r.step()
-			r.engine.units.get(key).object.phase = c.is
+			r.engine.units.get(key).object.Phase = c.is
 			r.lead()
 
 			require.Empty(t, r.decisions())
@@ -134,12 +135,12 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 // The phase that ends a back-off costs no write of its own: it goes with the reason that is written next.
 func TestABackoffEndsWithTheNextReason(t *testing.T) {
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	u := &unitObject{phase: unit.PhaseTimeoutBackoff, unitHistory: &unitHistory{}}
+	u := &objects.Unit{Phase: unit.PhaseTimeoutBackoff, History: &objects.History{}}
 	u.RequeueAt = epoch.Add(time.Minute)
 	said := &unit.Saying{Reason: unit.ReasonQuotaExceeded, Message: "no"}
 	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute-1)), "phase")
 	require.Equal(t, "Enqueued", reportStatus(u, said, epoch.Add(time.Minute))["phase"])
-	require.True(t, u.phase.CanBecome(unit.PhaseEnqueued, unit.WriterScheduler))
-	u.phase = unit.PhaseDequeued
+	require.True(t, u.Phase.CanBecome(unit.PhaseEnqueued, unit.WriterScheduler))
+	u.Phase = unit.PhaseDequeued
 	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute)), "phase")
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // pods tells the core which pods belong to which unit, and the scheduler which of them it is to look at again.
@@ -84,7 +85,7 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 	if bound && unitRecord != nil {
 		p.opts.Witness.Bound(unitRecord.object.UID, pod.Spec.NodeName)
 	}
-	if rec.pod = pod; bound || unitRecord != nil && unitRecord.object.updates != nil {
+	if rec.pod = pod; bound || unitRecord != nil && unitRecord.object.Updates != nil {
 		p.publisher.touchPod(pod.UID)
 	}
 	rec.named = p.unitNamedBy(pod)
@@ -322,8 +323,8 @@ func (p *pods) retell(now time.Time, jobs []types.UID) {
 }
 
 // lookAgain has the snapshot made again for the pods of a unit, also where nothing has been granted to them since.
-func (p *pods) lookAgain(u *unitObject) {
-	for uid := range p.index.near(u.key(), p.kinship.Family(u.consumerUID())) {
+func (p *pods) lookAgain(u *objects.Unit) {
+	for uid := range p.index.near(u.Key(), p.kinship.Family(u.ConsumerUID())) {
 		p.publisher.touchPod(uid)
 	}
 }

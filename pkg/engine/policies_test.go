@@ -95,7 +95,7 @@ func created(at time.Time) func(*unstructured.Unstructured) {
 
 // active is the condition of a Queue as it was written.
 func (r *rig) active(name string) *metav1.Condition {
-	return meta.FindStatusCondition(queueFrom(r.readQueue(name), "Priority").conditions, conditionActive)
+	return meta.FindStatusCondition(queueFrom(r.readQueue(name), "Priority").Conditions, conditionActive)
 }
 
 // What extensions register the core decides with, and the status of the queues speaks of the same policies.

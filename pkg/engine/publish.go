@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // publisher makes the snapshots that the scheduler's gate reads.
@@ -94,14 +95,14 @@ func (p *publisher) publishUnits(next *snapshot, units *records, releases func(s
 	}
 	slices.SortFunc(fresh, func(a, b *unitRecord) int {
 		return cmp.Or(a.object.Admitted.Compare(b.object.Admitted), cmp.Compare(a.seq, b.seq),
-			strings.Compare(a.object.key(), b.object.key()))
+			strings.Compare(a.object.Key(), b.object.Key()))
 	})
 	for _, rec := range fresh {
 		if rec.seq == 0 {
 			rec.act().seq = p.place()
 		}
 		units.publish(rec)
-		next.units = next.units.Set(rec.object.key(), rec.object.consumerUID())
+		next.units = next.units.Set(rec.object.Key(), rec.object.ConsumerUID())
 	}
 	for _, it := range p.consumers.items {
 		if known, published := units.published(it.key); known {
@@ -176,7 +177,7 @@ func (e *Engine) goes(uid types.UID) (unit *unitRecord, now grant) {
 	if !granted {
 		return nil, now
 	}
-	now.lacking = shorten(unit.object.updates.Lacking(rec.pod, e.checks.listed))
+	now.lacking = objects.Shorten(unit.object.Updates.Lacking(rec.pod, e.checks.listed))
 	if now.lacking != "" && now.lacking != before.lacking {
 		e.log.Info("A pod is held back, since it lacks what admission checks asked to write into it",
 			"reason", "CheckUpdatesMissing", "queueUnit", rec.unit, "pod", rec.pod.Name, "lacks", now.lacking)
@@ -190,7 +191,7 @@ func (e *Engine) goes(uid types.UID) (unit *unitRecord, now grant) {
 func (e *Engine) releases(key string, rec *unitRecord) bool {
 	if !e.core.sound() {
 		// What the core says is worth nothing. Nobody comes in, and whose object lets its pods go stays in.
-		return rec.published && rec.flight.keepsAdmission() && rec.object.phase.Releases()
+		return rec.published && rec.flight.keepsAdmission() && rec.object.Phase.Releases()
 	}
 	ok := false
 	e.core.call(key, func(s *admission.State) { ok = s.Releases(key) })

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 )
 
@@ -149,7 +150,7 @@ func (s *queueStatuses) written(now time.Time, w *Write, outcome admission.Outco
 }
 
 // refresh writes the status of queues that changed, each at most once per interval, those first that are due longest.
-func (s *queueStatuses) refresh(now time.Time, queues map[string]*queueObject) {
+func (s *queueStatuses) refresh(now time.Time, queues map[string]*objects.Queue) {
 	for refreshed := 0; refreshed < refreshBatch; {
 		q, ok := s.due.Min()
 		if !ok || q.at.After(now) || s.free().After(now) {
@@ -170,7 +171,7 @@ func (s *queueStatuses) refresh(now time.Time, queues map[string]*queueObject) {
 	}
 }
 
-func (s *queueStatuses) write(now time.Time, q *queueObject, to *queueStatus) {
+func (s *queueStatuses) write(now time.Time, q *objects.Queue, to *queueStatus) {
 	counts, items := s.content(q.Name)
 	waiting := counts.Pending + counts.Parked
 	active := s.activeCondition(q)
@@ -180,7 +181,7 @@ func (s *queueStatuses) write(now time.Time, q *queueObject, to *queueStatus) {
 	}
 	to.written = text
 	s.spend(now)
-	conditions := append([]metav1.Condition(nil), q.conditions...)
+	conditions := append([]metav1.Condition(nil), q.Conditions...)
 	active.LastTransitionTime = metav1.NewTime(now)
 	meta.SetStatusCondition(&conditions, active)
 	to.flight = s.writers.queue(q, map[string]any{
@@ -223,22 +224,22 @@ func statusText(items []v1alpha1.QueueItemDetail, pending, admitted int, active 
 }
 
 // activeCondition says whether the queue admits.
-func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
+func (s *queueStatuses) activeCondition(q *objects.Queue) metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionActive, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the queue admits units",
 		ObservedGeneration: q.Generation,
 	}
 	switch {
-	case !s.core.knowsPolicy(q.spec.Policy):
+	case !s.core.knowsPolicy(q.Spec.Policy):
 		c.Status, c.Reason = metav1.ConditionFalse, string(unit.ReasonUnknownPolicy)
 		c.Message = "spec.queuePolicy is none of the policies that this scheduler was built with"
 	case s.checks.faultOf(q) != nil:
 		fault := s.checks.faultOf(q)
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(fault.Reason), fault.Message
-	case q.spec.Held:
+	case q.Spec.Held:
 		c.Status, c.Reason = metav1.ConditionFalse, string(unit.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"
-		if q.spec.Drains {
+		if q.Spec.Drains {
 			c.Reason = string(unit.ReasonQueueDrained)
 			c.Message = "spec.stopPolicy holds the queue and takes back what it has admitted"
 		}
@@ -247,9 +248,9 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 }
 
 // saidOf a queue is what its status says, as statusText; empty if it cannot be read.
-func saidOf(q *queueObject) string {
+func saidOf(q *objects.Queue) string {
 	var status v1alpha1.QueueStatus
-	if err := read(q.status, &status); err != nil {
+	if err := objects.Read(q.Status, &status); err != nil {
 		return ""
 	}
 	return statusOf(&status)

@@ -63,7 +63,7 @@ func TestEveryUnitThatWaitsIsToldAtAPace(t *testing.T) {
 	r.advance(5 * time.Second)
 	waiting := 0
 	for i := range units {
-		if unitFrom(r.api.get(fmt.Sprintf("%s/u%03d", testNamespace, i))).phase.Waits() {
+		if unitFrom(r.api.get(fmt.Sprintf("%s/u%03d", testNamespace, i))).Phase.Waits() {
 			waiting++
 		}
 	}
@@ -86,10 +86,10 @@ func TestEveryUnitThatWaitsIsToldAtAPace(t *testing.T) {
 	reasons := map[string]int{}
 	for i := range units {
 		u := unitFrom(r.api.get(fmt.Sprintf("%s/u%03d", testNamespace, i)))
-		if !u.phase.Waits() {
+		if !u.Phase.Waits() {
 			continue
 		}
-		c := u.condition(v1alpha1.ConditionQuotaReserved)
+		c := u.Condition(v1alpha1.ConditionQuotaReserved)
 		require.NotNil(t, c, u.Name)
 		reasons[c.Reason+": "+c.Message]++
 	}
@@ -126,7 +126,7 @@ func TestAReasonThatIsLostIsToldAgain(t *testing.T) {
 		r.advance(time.Second)
 		r.writeReasons()
 	}
-	require.NotNil(t, unitFrom(r.api.get(key)).condition(v1alpha1.ConditionQuotaReserved))
+	require.NotNil(t, unitFrom(r.api.get(key)).Condition(v1alpha1.ConditionQuotaReserved))
 	effective, _ := r.api.get(key).Object["status"].(map[string]any)["effective"].(map[string]any)
 	require.Equal(t, map[string]any{"queue": testQuota, "quota": testQuota, "requested": "cpu: 5"}, effective)
 }

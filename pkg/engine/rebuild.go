@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -79,11 +80,11 @@ func sortedJobs(jobs map[owner.Name]types.UID) []owner.Name {
 
 // relist takes lists for what there is, and has the core's state rebuilt in this step. The list of pods counts if
 // Options.Pods is set.
-func (e *Engine) relist(units []*unitObject, version string, pods []*corev1.Pod) {
+func (e *Engine) relist(units []*objects.Unit, version string, pods []*corev1.Pod) {
 	now := e.opts.Clock.Now()
 	listed := make(map[string]struct{}, len(units))
 	for _, u := range units {
-		key := u.key()
+		key := u.Key()
 		listed[key] = struct{}{}
 		e.applyUnit(now, key, unitEvent{state: u})
 	}

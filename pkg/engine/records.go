@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 type keys map[string]struct{}
@@ -35,7 +36,7 @@ type keys map[string]struct{}
 // unitRecord is what the engine knows of one unit. There may be very many: what follows from the object is not kept,
 // and what few of them have is elsewhere.
 type unitRecord struct {
-	object *unitObject
+	object *objects.Unit
 	// What the object resolved to when it was given to the core.
 	queue, quota string
 	invalid      unit.Reason
@@ -171,9 +172,9 @@ func (r *records) noteResolved(key string, ok bool) {
 	}
 }
 
-func (r *records) add(u *unitObject) *unitRecord {
+func (r *records) add(u *objects.Unit) *unitRecord {
 	rec := &unitRecord{object: u, activity: noActivity}
-	r.byKey[u.key()] = rec
+	r.byKey[u.Key()] = rec
 	r.listing.add(rec)
 	r.index(rec)
 	return rec
@@ -182,11 +183,11 @@ func (r *records) add(u *unitObject) *unitRecord {
 func (r *records) remove(rec *unitRecord) {
 	r.unindex(rec)
 	r.listing.remove(rec)
-	delete(r.byKey, rec.object.key())
+	delete(r.byKey, rec.object.Key())
 }
 
 // replace takes another state of the same object.
-func (r *records) replace(rec *unitRecord, u *unitObject) {
+func (r *records) replace(rec *unitRecord, u *objects.Unit) {
 	r.unindex(rec)
 	rec.object = u
 	r.index(rec)
@@ -194,35 +195,35 @@ func (r *records) replace(rec *unitRecord, u *unitObject) {
 
 func (r *records) index(rec *unitRecord) {
 	u := rec.object
-	key := u.key()
+	key := u.Key()
 	r.listing.place(rec)
 	r.count(rec, 1)
-	if u.quota == "" {
+	if u.Quota == "" {
 		r.noLabel[key] = struct{}{}
 	}
-	if u.phase.Holds() {
+	if u.Phase.Holds() {
 		r.holding[key] = struct{}{}
 	}
-	if u.priority == nil {
-		if r.byClass[u.class] == nil {
-			r.byClass[u.class] = keys{}
+	if u.Priority == nil {
+		if r.byClass[u.Class] == nil {
+			r.byClass[u.Class] = keys{}
 		}
-		r.byClass[u.class][key] = struct{}{}
+		r.byClass[u.Class][key] = struct{}{}
 	}
 }
 
 func (r *records) unindex(rec *unitRecord) {
 	u := rec.object
-	key := u.key()
+	key := u.Key()
 	r.listing.displace(rec)
 	r.count(rec, -1)
 	delete(r.noLabel, key)
 	delete(r.holding, key)
 	delete(r.unknown, key)
-	if u.priority == nil {
-		delete(r.byClass[u.class], key)
-		if len(r.byClass[u.class]) == 0 {
-			delete(r.byClass, u.class)
+	if u.Priority == nil {
+		delete(r.byClass[u.Class], key)
+		if len(r.byClass[u.Class]) == 0 {
+			delete(r.byClass, u.Class)
 		}
 	}
 }
@@ -233,7 +234,7 @@ type consumerUnits struct{ all, named, published int32 }
 
 // count adds what a unit is to the counts of its consumer, or takes it out.
 func (r *records) count(rec *unitRecord, by int32) {
-	uid := rec.object.consumerUID()
+	uid := rec.object.ConsumerUID()
 	if uid == "" {
 		return
 	}
@@ -283,7 +284,7 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 // isMarked says whether the job of a unit carries the mark of a suspension, for which the gate holds its pods.
 func (r *records) isMarked(key string) bool {
 	rec := r.byKey[key]
-	return rec != nil && r.kinship.Marked(rec.object.consumerUID())
+	return rec != nil && r.kinship.Marked(rec.object.ConsumerUID())
 }
 
 // unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner or of the job that made
@@ -295,7 +296,7 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 		return key
 	}
 	named := r.unitNamedBy(pod)
-	if rec := r.byKey[named]; rec != nil && !rec.object.hasConsumer && rec.object.Namespace == pod.Namespace {
+	if rec := r.byKey[named]; rec != nil && !rec.object.HasConsumer && rec.object.Namespace == pod.Namespace {
 		return named
 	}
 	if named = pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; pod.Spec.NodeName != "" &&
@@ -308,7 +309,7 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 // leftBehind says that a pod names a unit and is of another job, or of one that is gone.
 func (r *records) leftBehind(pod *corev1.Pod) bool {
 	rec := r.byKey[r.unitNamedBy(pod)]
-	return r.unitOfOwner(pod) == "" && (rec == nil || rec.object.hasConsumer)
+	return r.unitOfOwner(pod) == "" && (rec == nil || rec.object.HasConsumer)
 }
 
 func (r *records) unitOfOwner(pod *corev1.Pod) string {

@@ -27,15 +27,16 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // recorded is a unit of a job, or of none if it is "".
-func recorded(name, job string, change ...func(*unitObject)) *unitObject {
-	u := &unitObject{unitHistory: noHistory, path: testNamespace + "/" + name, quota: testQuota}
+func recorded(name, job string, change ...func(*objects.Unit)) *objects.Unit {
+	u := &objects.Unit{History: &objects.History{}, Path: testNamespace + "/" + name, Quota: testQuota}
 	u.Namespace, u.Name, u.UID = testNamespace, name, types.UID("uid-"+name)
 	u.CreationTimestamp = metav1.NewTime(testStart)
-	u.hasConsumer, u.consumer.UID = job != "", job
+	u.HasConsumer, u.Consumer.UID = job != "", job
 	for _, f := range change {
 		f(u)
 	}
@@ -48,9 +49,9 @@ var byAnnotation = (*managedjobs.Predicate)(nil).UnitNamedBy
 func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	r := newTestRecords()
 	priority := int32(1)
-	a := r.add(recorded("a", "", func(u *unitObject) { u.quota, u.class = "", "high" }))
-	r.add(recorded("b", "", func(u *unitObject) { u.phase = unit.PhaseDequeued }))
-	r.add(recorded("c", "", func(u *unitObject) { u.priority = &priority }))
+	a := r.add(recorded("a", "", func(u *objects.Unit) { u.Quota, u.Class = "", "high" }))
+	r.add(recorded("b", "", func(u *objects.Unit) { u.Phase = unit.PhaseDequeued }))
+	r.add(recorded("c", "", func(u *objects.Unit) { u.Priority = &priority }))
 	require.Equal(t, []string{"team/a", "team/b", "team/c"}, r.keys())
 	require.Equal(t, []string{"team/a"}, r.unlabelled())
 	require.Equal(t, []string{"team/b"}, r.holders())
@@ -60,7 +61,7 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	r.noteResolved("team/a", false)
 	require.Equal(t, []string{"team/a"}, r.unresolved())
 
-	r.replace(a, recorded("a", "", func(u *unitObject) { u.class, u.phase = "low", unit.PhaseRunning }))
+	r.replace(a, recorded("a", "", func(u *objects.Unit) { u.Class, u.Phase = "low", unit.PhaseRunning }))
 	require.Empty(t, r.unlabelled())
 	require.Empty(t, r.unresolved())
 	require.Empty(t, r.ofClass("high", false))

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 )
@@ -154,25 +155,25 @@ func (e *Engine) reportWritten(now time.Time, rec *unitRecord, r Result) {
 	case r.outcome == admission.OutcomeRefused:
 		e.countAttempt("refused", w)
 	case rec.flight != nil:
-		e.unsaid(now, rec.object.key())
+		e.unsaid(now, rec.object.Key())
 	case w.tries >= maxReportTries:
 		e.countAttempt("refused", w)
-		e.unsaid(now, rec.object.key())
+		e.unsaid(now, rec.object.Key())
 	default:
-		e.reports.again(now, rec.object.key(), w)
+		e.reports.again(now, rec.object.Key(), w)
 	}
 }
 
 // conditionSaysParked: the controller has said why the unit is inactive, and says it better.
-func conditionSaysParked(u *unitObject) bool {
-	return u.parkedFor != "" && u.condition(v1alpha1.ConditionQuotaReserved) != nil
+func conditionSaysParked(u *objects.Unit) bool {
+	return u.ParkedFor != "" && u.Condition(v1alpha1.ConditionQuotaReserved) != nil
 }
 
 // conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a
 // node, or waits for more than it holds.
-func conditionFor(u *unitObject, reason unit.Reason) (conditionType string, status metav1.ConditionStatus) {
+func conditionFor(u *objects.Unit, reason unit.Reason) (conditionType string, status metav1.ConditionStatus) {
 	switch {
-	case !u.phase.Holds():
+	case !u.Phase.Holds():
 		return v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
 	case reason == unit.ReasonIdleReservation || reason == unit.ReasonUnschedulable:
 		return v1alpha1.ConditionPodsReady, metav1.ConditionFalse
@@ -182,7 +183,7 @@ func conditionFor(u *unitObject, reason unit.Reason) (conditionType string, stat
 }
 
 // reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
-func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]any {
+func reportStatus(u *objects.Unit, said *unit.Saying, now time.Time) map[string]any {
 	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
 	about.Type, about.Status = conditionFor(u, said.Reason)
 	if said.Reason == "" {
@@ -190,7 +191,7 @@ func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]an
 		about.Message = "the job asks for at most what the unit holds"
 	}
 	conditions := withConditions(u, now, about)
-	if c := u.condition(about.Type); c != nil && unit.Reason(c.Reason).Notice() && !said.Reason.Notice() {
+	if c := u.Condition(about.Type); c != nil && unit.Reason(c.Reason).Notice() && !said.Reason.Notice() {
 		// It is in line for more since it asks for that, not since it was told of something else.
 		meta.FindStatusCondition(conditions, about.Type).LastTransitionTime = metav1.NewTime(now)
 	}
@@ -200,17 +201,17 @@ func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]an
 		"conditions":     conditions,
 	}
 	switch over := !now.Before(u.RequeueAt); {
-	case u.phase == unit.PhaseNone, u.phase == unit.PhasePreempted,
-		u.phase == unit.PhaseTimeoutBackoff && over:
+	case u.Phase == unit.PhaseNone, u.Phase == unit.PhasePreempted,
+		u.Phase == unit.PhaseTimeoutBackoff && over:
 		status["phase"] = string(unit.PhaseEnqueued)
 	}
 	return status
 }
 
 // reported says whether the object says this already.
-func reported(u *unitObject, said *unit.Saying) bool {
+func reported(u *objects.Unit, said *unit.Saying) bool {
 	about, status := conditionFor(u, said.Reason)
-	c := u.condition(about)
+	c := u.Condition(about)
 	if said.Reason == "" {
 		return c == nil || c.Status != status
 	}
@@ -218,9 +219,9 @@ func reported(u *unitObject, said *unit.Saying) bool {
 }
 
 // saidIn an object is what it says of why the unit waits, or waits for more than it holds; nil if it says nothing.
-func saidIn(u *unitObject) *unit.Saying {
-	for i := range u.conditions {
-		c := &u.conditions[i]
+func saidIn(u *objects.Unit) *unit.Saying {
+	for i := range u.Conditions {
+		c := &u.Conditions[i]
 		said := unit.Saying{Reason: unit.Reason(c.Reason), Message: c.Message}
 		if about, status := conditionFor(u, said.Reason); c.Type == about && c.Status == status {
 			return sharedSayings.Of(&said)

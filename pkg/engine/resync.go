@@ -71,13 +71,13 @@ func (e *Engine) findMissingConsumers(now time.Time) {
 	}
 	for _, key := range e.units.holders() {
 		rec := e.units.get(key)
-		if !rec.managed || e.sources.kinds.Load().unlisted(rec.object.consumer.Kind) {
+		if !rec.managed || e.sources.kinds.Load().unlisted(rec.object.Consumer.Kind) {
 			continue
 		}
 		live := false
 		e.core.call(key, func(s *admission.State) {
-			if live = s.Live(rec.object.consumer); !live {
-				s.SetConsumer(now, rec.object.consumer, false)
+			if live = s.Live(rec.object.Consumer); !live {
+				s.SetConsumer(now, rec.object.Consumer, false)
 			}
 		})
 		if !live {

@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -50,6 +51,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
@@ -109,17 +111,19 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 }
 
 // restOf is the client of an engine to these objects.
-func restOf(objects dynamic.Interface) rest.Interface {
-	client, err := NewClient(transport.Config(objects))
+func restOf(api dynamic.Interface) rest.Interface {
+	client, err := objects.NewClient(transport.Config(api))
 	utilruntime.Must(err)
 	return client
 }
 
 // unitFrom and queueFrom are the objects as an engine reads them.
-func unitFrom(obj json.Marshaler) *unitObject { return decodeUnit(sent[wireUnit](obj)) }
+func unitFrom(obj json.Marshaler) *objects.Unit {
+	return objects.DecodeUnit(sent[objects.WireUnit](obj))
+}
 
-func queueFrom(obj json.Marshaler, policy string) *queueObject {
-	return decodeQueue(sent[wireQueue](obj), policy, queue.Timeouts{})
+func queueFrom(obj json.Marshaler, policy string) *objects.Queue {
+	return objects.DecodeQueue(sent[objects.WireQueue](obj), policy, queue.Timeouts{})
 }
 
 func (a *fakeAPI) count(counts map[string]int, key string) {
@@ -551,4 +555,12 @@ func ready(t *testing.T, limit int64) *rig {
 	r := newRig(t, quotasOf(limit, testQuota))
 	r.queue(testQuota)
 	return r.lead()
+}
+
+// readUnit reads the text of a unit.
+func readUnit(t testing.TB, text string) *objects.Unit {
+	t.Helper()
+	w := &objects.WireUnit{}
+	require.NoError(t, utiljson.Unmarshal([]byte(text), w))
+	return objects.DecodeUnit(w)
 }

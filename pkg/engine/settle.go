@@ -51,7 +51,7 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 	case r.outcome == admission.OutcomeUnknown:
 		rec.act().unknown = true
 		e.countAttempt(results[r.outcome], w)
-		key := rec.object.key()
+		key := rec.object.Key()
 		e.core.call("", func(s *admission.State) { s.Settle(now, key, w.attempt, admission.OutcomeUnknown) })
 		if w.appliedTo(rec.object) {
 			e.settle(now, rec, admission.OutcomeConfirmed)
@@ -72,7 +72,7 @@ var results = map[admission.Outcome]string{
 
 // settle lands the decision in flight with a definite outcome.
 func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcome) {
-	w, key := rec.flight, rec.object.key()
+	w, key := rec.flight, rec.object.Key()
 	w.cancel()
 	rec.act().flight, rec.act().unknown = nil, false
 	e.countAttempt(results[outcome], w)

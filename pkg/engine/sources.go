@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 var priorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1",
@@ -80,31 +81,33 @@ func versionAfter(a, b string) bool {
 // connect makes the informers and registers the handlers. Every object is read on its own when it arrives, so one
 // that cannot be read never breaks the reading of others.
 func (s *sources) connect() error {
-	units := s.informer(v1alpha1.QueueUnitResource, "", &wireUnit{})
+	units := s.informer(v1alpha1.QueueUnitResource, "", &objects.WireUnit{})
 	s.units = units
-	err := s.follow(units, "queue units", transform(decodeUnit), handlers(
-		func(u *unitObject) { s.box.unit(u) },
-		func(u *unitObject) { s.box.unitGone(u) },
+	err := s.follow(units, "queue units", transform(objects.DecodeUnit), handlers(
+		func(u *objects.Unit) { s.box.unit(u) },
+		func(u *objects.Unit) { s.box.unitGone(u) },
 		func(key string) { s.box.put(func(b *batch) { b.putUnit(key, unitEvent{gone: true}) }) },
 	))
 	if err != nil {
 		return err
 	}
 	config := &s.opts.Config
-	queues := s.informer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, &wireQueue{})
-	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, config.DefaultQueuePolicy, config.Timeouts) }
+	queues := s.informer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, &objects.WireQueue{})
+	decode := func(w *objects.WireQueue) *objects.Queue {
+		return objects.DecodeQueue(w, config.DefaultQueuePolicy, config.Timeouts)
+	}
 	err = s.follow(queues, "queues", transform(decode), handlers(
-		func(q *queueObject) { s.putQueue(q.Name, q) },
-		func(q *queueObject) { s.putQueue(q.Name, nil) },
+		func(q *objects.Queue) { s.putQueue(q.Name, q) },
+		func(q *objects.Queue) { s.putQueue(q.Name, nil) },
 		func(key string) { s.putQueue(nameOfKey(key), nil) },
 	))
 	if err != nil {
 		return err
 	}
 	classes := s.informer(priorityClasses, "", &schedulingv1.PriorityClass{})
-	err = s.follow(classes, "priority classes", transform(decodeClass), handlers(
-		func(c *classObject) { s.putClass(c.Name, c) },
-		func(c *classObject) { s.putClass(c.Name, nil) },
+	err = s.follow(classes, "priority classes", transform(objects.DecodeClass), handlers(
+		func(c *objects.Class) { s.putClass(c.Name, c) },
+		func(c *objects.Class) { s.putClass(c.Name, nil) },
 		func(key string) { s.putClass(key, nil) },
 	))
 	if err != nil {
@@ -122,15 +125,15 @@ func (s *sources) connect() error {
 	return s.followPods()
 }
 
-func (s *sources) putQueue(name string, q *queueObject) {
+func (s *sources) putQueue(name string, q *objects.Queue) {
 	s.box.put(func(b *batch) { b.queues.put(name, q) })
 }
 
-func (s *sources) putClass(name string, c *classObject) {
+func (s *sources) putClass(name string, c *objects.Class) {
 	s.box.put(func(b *batch) { b.classes.put(name, c) })
 }
 
-func (s *sources) putCheck(name string, c *checkObject) {
+func (s *sources) putCheck(name string, c *objects.Check) {
 	s.box.put(func(b *batch) { b.checks.put(name, c) })
 }
 
@@ -203,11 +206,11 @@ func (s *sources) informer(
 	client := s.opts.Client
 	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return with(at(client.Get(), resource, namespace), &o).Do(ctx).Get()
+			return objects.With(objects.At(client.Get(), resource, namespace), &o).Do(ctx).Get()
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			return with(at(client.Get(), resource, namespace), &o).Watch(ctx)
+			return objects.With(objects.At(client.Get(), resource, namespace), &o).Watch(ctx)
 		},
 	}, client), example, cache.SharedIndexInformerOptions{ObjectDescription: resource.String()})
 }
@@ -286,8 +289,8 @@ func (s *sources) hasSynced() bool {
 }
 
 // listUnits reads all units consistently, and says of which version the list is.
-func (s *sources) listUnits(ctx context.Context) (units []*unitObject, version string, err error) {
-	err = s.eachUnitPage(ctx, func(page []*unitObject, listVersion string) error {
+func (s *sources) listUnits(ctx context.Context) (units []*objects.Unit, version string, err error) {
+	err = s.eachUnitPage(ctx, func(page []*objects.Unit, listVersion string) error {
 		units, version = append(units, page...), listVersion
 		return nil
 	})
@@ -295,19 +298,19 @@ func (s *sources) listUnits(ctx context.Context) (units []*unitObject, version s
 }
 
 // eachUnitPage reads all units consistently, page by page.
-func (s *sources) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
+func (s *sources) eachUnitPage(ctx context.Context, visit func(page []*objects.Unit, version string) error) error {
 	o := metav1.ListOptions{Limit: listPage}
 	for {
-		list, err := within(ctx, func(ctx context.Context) (*wireList[wireUnit], error) {
-			list := &wireList[wireUnit]{}
-			return list, with(at(s.opts.Client.Get(), v1alpha1.QueueUnitResource, ""), &o).Do(ctx).Into(list)
+		list, err := within(ctx, func(ctx context.Context) (*objects.WireList[objects.WireUnit], error) {
+			list := &objects.WireList[objects.WireUnit]{}
+			return list, objects.With(objects.At(s.opts.Client.Get(), v1alpha1.QueueUnitResource, ""), &o).Do(ctx).Into(list)
 		})
 		if err != nil {
 			return err
 		}
-		page := make([]*unitObject, 0, len(list.Items))
+		page := make([]*objects.Unit, 0, len(list.Items))
 		for i := range list.Items {
-			page = append(page, decodeUnit(&list.Items[i]))
+			page = append(page, objects.DecodeUnit(&list.Items[i]))
 		}
 		if err := visit(page, list.ResourceVersion); err != nil {
 			return err

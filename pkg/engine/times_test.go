@@ -100,13 +100,13 @@ func TestTheRequeueLimitOfAQueue(t *testing.T) {
 		counted(metrics.DeactivatedUnitsTotal, "reason"))
 	require.Equal(t, map[string]float64{string(unit.ReasonRecoveryTimeout): 1},
 		counted(metrics.EvictedUnitsTotal, "reason"))
-	require.Equal(t, unit.PhaseEnqueued, u.phase)
-	target := u.condition(v1alpha1.ConditionDeactivationTarget)
+	require.Equal(t, unit.PhaseEnqueued, u.Phase)
+	target := u.Condition(v1alpha1.ConditionDeactivationTarget)
 	require.Equal(t, metav1.ConditionTrue, target.Status)
 	require.Equal(t, string(unit.ReasonRequeueLimitReached), target.Reason)
 	require.Contains(t, target.Message, "20s")
-	require.Equal(t, string(unit.ReasonRequeueLimitReached), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
-	require.Equal(t, string(unit.ReasonRecoveryTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, string(unit.ReasonRequeueLimitReached), u.Condition(v1alpha1.ConditionQuotaReserved).Reason)
+	require.Equal(t, string(unit.ReasonRecoveryTimeout), u.Condition(v1alpha1.ConditionEvicted).Reason)
 	require.Zero(t, u.Requeues)
 	r.advance(24 * time.Hour)
 	require.Empty(t, r.decisions(), "it is not tried again")
@@ -144,7 +144,7 @@ func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	r.send()
 	u := unitFrom(r.api.get(key))
 	require.Equal(t, string(unit.ReasonMaximumExecutionTime),
-		u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
+		u.Condition(v1alpha1.ConditionDeactivationTarget).Reason)
 	require.Zero(t, u.Executed, "whoever makes it active again gives it the whole time")
 	r.sound()
 }

@@ -39,6 +39,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -155,7 +156,7 @@ func TestAdmissionChecksThatCannotBeListedHoldNothingUp(t *testing.T) {
 			status.Store(http.StatusInternalServerError)
 			config := transport.Config(api.client)
 			config.Transport = refusing{config.Transport, version, &status}
-			client, err := NewClient(config)
+			client, err := objects.NewClient(config)
 			require.NoError(t, err)
 			e, clock, _ := watching(t, api, client, metadatafake.NewSimpleMetadataClient(scheme))
 			read := func() bool {

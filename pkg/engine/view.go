@@ -123,9 +123,9 @@ func describe[T any](names []string, one func(name string) (T, bool)) []T {
 func (v View) Queue(name string) (QueueInfo, bool) {
 	info := QueueInfo{Name: name}
 	if q := v.e.queues[name]; q != nil {
-		info.Exists, info.Policy, info.Priority, info.Held = true, q.spec.Policy, q.spec.Priority, q.spec.Held
-		if q.class != "" {
-			info.Priority = v.e.classes.priorityOf(q.class)
+		info.Exists, info.Policy, info.Priority, info.Held = true, q.Spec.Policy, q.Spec.Priority, q.Spec.Held
+		if q.Class != "" {
+			info.Priority = v.e.classes.priorityOf(q.Class)
 		}
 	}
 	c := v.e.core.read().Accounts().CountsOf(name)

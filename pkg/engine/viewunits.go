@@ -17,11 +17,13 @@ limitations under the License.
 package engine
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Quotas are up to n levels of the quota tree, by name, behind this one, and how many follow.
@@ -82,7 +84,7 @@ func (v View) UnitsIn(namespace, behind string, n int) (rows []UnitRow, rest int
 	skip := 0
 	if behind != "" {
 		key := namespace + "/" + behind
-		at := &unitRecord{object: &unitObject{path: key}}
+		at := &unitRecord{object: &objects.Unit{Path: key}}
 		if skip = of.units.Rank(at); of.units.Contains(at) {
 			skip++
 		}
@@ -106,12 +108,12 @@ func pageOf(tree *ordered.Tree[*unitRecord], skip, n int) (found []*unitRecord) 
 func (v View) rows(found []*unitRecord) []UnitRow {
 	keys := make([]string, 0, len(found))
 	for _, rec := range found {
-		keys = append(keys, rec.object.path)
+		keys = append(keys, rec.object.Path)
 	}
 	places := v.e.core.read().Rows(keys)
 	rows := make([]UnitRow, 0, len(found))
 	for _, rec := range found {
-		place := places[rec.object.path]
+		place := places[rec.object.Path]
 		rows = append(rows, UnitRow{rec.state(), place.Position, place.Finding, place.DryRun})
 	}
 	return rows
@@ -136,14 +138,14 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 func (rec *unitRecord) state() history.State {
 	u := rec.object
 	s := history.State{
-		Key: u.path, UID: string(u.UID), Kind: u.consumer.Kind, Job: u.consumer.Name, Queue: rec.queue, Quota: rec.quota,
-		Phase: u.phase, Priority: rec.priority, Attempts: u.attempts, Created: u.CreationTimestamp.Time,
-		Allocated: u.Admitted, ParkedFor: string(u.parkedFor), Inactive: u.inactive, Requested: u.request,
+		Key: u.Path, UID: string(u.UID), Kind: u.Consumer.Kind, Job: u.Consumer.Name, Queue: rec.queue, Quota: rec.quota,
+		Phase: u.Phase, Priority: rec.priority, Attempts: u.Attempts, Created: u.CreationTimestamp.Time,
+		Allocated: u.Admitted, ParkedFor: string(u.ParkedFor), Inactive: u.Inactive, Requested: u.Request,
 	}
-	if u.phase.Holds() {
-		s.Held = u.holds()
+	if u.Phase.Holds() {
+		s.Held = u.Holds()
 	}
-	if c := u.condition(v1alpha1.ConditionEvicted); c != nil && c.Status == metav1.ConditionTrue {
+	if c := u.Condition(v1alpha1.ConditionEvicted); c != nil && c.Status == metav1.ConditionTrue {
 		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
 	}
 	return s

@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/answer"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // requestLifetime is for how long an API server may be at work on a request: twice its own limit.
@@ -47,7 +48,7 @@ type Write struct {
 	resource schema.GroupVersionResource
 	key      types.NamespacedName
 	attempt  int64
-	base     *unitObject // nil for a queue
+	base     *objects.Unit // nil for a queue
 	status   map[string]any
 	decided  time.Time
 	decision decision // nil if the write only informs
@@ -79,7 +80,7 @@ type Result struct {
 	write   *Write
 	outcome admission.Outcome
 	// fresh is the object after the write, or as it was read back; nil when it is not known.
-	fresh *unitObject
+	fresh *objects.Unit
 	// gone: the object does not exist.
 	gone bool
 	// conflict: the object had changed.
@@ -141,17 +142,17 @@ func (w *Write) attemptOnce(ctx context.Context, client rest.Interface) Result {
 }
 
 // patch returns the unit after it. What a queue is after it is not read.
-func (w *Write) patch(ctx context.Context, client rest.Interface, data []byte) (*unitObject, error) {
-	result := at(client.Patch(types.MergePatchType), w.resource, w.key.Namespace).
+func (w *Write) patch(ctx context.Context, client rest.Interface, data []byte) (*objects.Unit, error) {
+	result := objects.At(client.Patch(types.MergePatchType), w.resource, w.key.Namespace).
 		Name(w.key.Name).SubResource("status").Body(data).Do(ctx)
 	if err := result.Error(); err != nil || w.base == nil {
 		return nil, err
 	}
-	u := &wireUnit{}
+	u := &objects.WireUnit{}
 	if err := result.Into(u); err != nil {
 		return nil, err
 	}
-	return decodeUnit(u), nil
+	return objects.DecodeUnit(u), nil
 }
 
 func (w *Write) readBack(ctx context.Context, client rest.Interface, conflict error) Result {
@@ -159,7 +160,7 @@ func (w *Write) readBack(ctx context.Context, client rest.Interface, conflict er
 	if !w.decides() {
 		return refuted
 	}
-	fresh, err := getUnit(ctx, client, w.key)
+	fresh, err := objects.GetUnit(ctx, client, w.key)
 	if err != nil {
 		r := w.failed(err)
 		if r.outcome == admission.OutcomeRefused {
@@ -180,8 +181,8 @@ func (w *Write) readBack(ctx context.Context, client rest.Interface, conflict er
 }
 
 // appliedTo says whether the object holds what was written.
-func (w *Write) appliedTo(u *unitObject) bool {
-	return u.UID == w.base.UID && u.attempts == w.attempt && w.decision.appliedTo(u)
+func (w *Write) appliedTo(u *objects.Unit) bool {
+	return u.UID == w.base.UID && u.Attempts == w.attempt && w.decision.appliedTo(u)
 }
 
 // failed is the result of an attempt that ended with an error.
@@ -191,10 +192,10 @@ func (w *Write) failed(err error) Result {
 }
 
 // admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
-func admissionsOf(sets []podSetTotal, held resources.List, pods int64) []v1alpha1.Admission {
+func admissionsOf(sets []objects.PodSet, held resources.List, pods int64) []v1alpha1.Admission {
 	sum, count := resources.List{}, int64(0)
 	for _, set := range sets {
-		sum, count = sum.Add(set.total), count+set.count
+		sum, count = sum.Add(set.Total), count+set.Count
 	}
 	if len(sets) == 0 || pods != count || !sum.Equal(held) {
 		return []v1alpha1.Admission{{
@@ -204,7 +205,7 @@ func admissionsOf(sets []podSetTotal, held resources.List, pods int64) []v1alpha
 	admissions := make([]v1alpha1.Admission, 0, len(sets))
 	for _, set := range sets {
 		admissions = append(admissions, v1alpha1.Admission{
-			Name: set.name, Replicas: set.count, Resources: resourceList(set.total),
+			Name: set.Name, Replicas: set.Count, Resources: resourceList(set.Total),
 		})
 	}
 	return admissions
@@ -221,8 +222,8 @@ func resourceList(list resources.List) corev1.ResourceList {
 
 // withConditions returns all conditions of the unit with these set: a merge patch replaces the list as a whole. The
 // resource version guards the rest of it.
-func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []metav1.Condition {
-	conditions := append(make([]metav1.Condition, 0, len(u.conditions)+len(set)), u.conditions...)
+func withConditions(u *objects.Unit, now time.Time, set ...metav1.Condition) []metav1.Condition {
+	conditions := append(make([]metav1.Condition, 0, len(u.Conditions)+len(set)), u.Conditions...)
 	for _, c := range set {
 		c.ObservedGeneration = u.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
@@ -234,10 +235,12 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 // effective is what the columns of a unit show that its spec may not say: the queue and the quota that it came to, what
 // it asks for in all and, while it holds anything, what. It is written along with whatever is written anyway.
 func effective(rec *unitRecord, held resources.List) map[string]any {
-	fields := map[string]any{"queue": rec.queue, "quota": rec.quota, "requested": shorten(rec.object.request.String())}
+	fields := map[string]any{
+		"queue": rec.queue, "quota": rec.quota, "requested": objects.Shorten(rec.object.Request.String()),
+	}
 	if held.Len() > 0 {
-		fields["held"] = shorten(held.String())
-	} else if rec.object.attempts > 0 {
+		fields["held"] = objects.Shorten(held.String())
+	} else if rec.object.Attempts > 0 {
 		fields["held"] = nil
 	}
 	return fields

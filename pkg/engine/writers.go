@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 // writers number the writes and hand them out: to the pool, or to Options.Submit.
@@ -55,7 +56,7 @@ func (w *writers) start(ctx context.Context, background *sync.WaitGroup) {
 }
 
 // unit makes a write of the status of a unit.
-func (w *writers) unit(u *unitObject, kind writeKind, status map[string]any, now time.Time) *Write {
+func (w *writers) unit(u *objects.Unit, kind writeKind, status map[string]any, now time.Time) *Write {
 	return w.write(Write{
 		kind: kind, resource: v1alpha1.QueueUnitResource, base: u, status: status, decided: now,
 		key: types.NamespacedName{Namespace: u.Namespace, Name: u.Name},
@@ -63,7 +64,7 @@ func (w *writers) unit(u *unitObject, kind writeKind, status map[string]any, now
 }
 
 // queue makes a write of the status of a queue.
-func (w *writers) queue(q *queueObject, status map[string]any, now time.Time) *Write {
+func (w *writers) queue(q *objects.Queue, status map[string]any, now time.Time) *Write {
 	return w.write(Write{
 		kind: writeQueueStatus, resource: v1alpha1.QueueResource, status: status, decided: now,
 		key: types.NamespacedName{Namespace: q.Namespace, Name: q.Name},

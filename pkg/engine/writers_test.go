@@ -22,6 +22,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
 func TestWritesAreNumberedAndEndWithTheProcess(t *testing.T) {
@@ -35,7 +37,7 @@ func TestWritesAreNumberedAndEndWithTheProcess(t *testing.T) {
 	w.later(first)
 	w.later(w.unit(u, writeEvict, nil, testStart))
 	require.Empty(t, sent)
-	w.submit(w.queue(&queueObject{}, nil, testStart))
+	w.submit(w.queue(&objects.Queue{}, nil, testStart))
 	w.flush()
 	w.flush()
 	require.Equal(t, []int64{3, 1, 2}, sent)

@@ -43,6 +43,7 @@ import (
 
 	queueapi "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
@@ -186,7 +187,7 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 		})
 	w.client.PrependReactor("patch", "*", w.patch)
 	var err error
-	w.rest, err = engine.NewClient(transport.Config(w.client))
+	w.rest, err = objects.NewClient(transport.Config(w.client))
 	require.NoError(b, err)
 	e, err := engine.New(engine.Options{
 		Client: w.rest, Quotas: w.live.adapter, Clock: w.clock, Outstanding: w.live.adapter.SetOutstanding,

@@ -41,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
@@ -123,7 +124,7 @@ func world(t *testing.T, waiting int, leads bool) *engine.Driver {
 
 func drive(t *testing.T) *engine.Driver {
 	t.Helper()
-	client, err := engine.NewClient(transport.Config(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
+	client, err := objects.NewClient(transport.Config(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
 		runtime.NewScheme(), map[schema.GroupVersionResource]string{
 			v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
 		})))

@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
@@ -42,7 +42,7 @@ type dynamicClient struct {
 
 // client is what an engine talks to the simulated API with, in requests and answers as ever.
 func (p *process) client(by func() writer) rest.Interface {
-	client, err := engine.NewClient(transport.Config(&dynamicClient{process: p, by: by}))
+	client, err := objects.NewClient(transport.Config(&dynamicClient{process: p, by: by}))
 	if err != nil {
 		panic(err)
 	}

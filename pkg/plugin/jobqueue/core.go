@@ -41,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -194,7 +195,7 @@ func (c *core) wireStragglers() {
 func (c *core) buildEngine(
 	cfg *rest.Config, first *managed, quotas *quota.Adapter,
 ) error {
-	client, err := engine.NewClient(cfg)
+	client, err := objects.NewClient(cfg)
 	if err != nil {
 		return err
 	}

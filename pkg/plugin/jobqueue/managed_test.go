@@ -38,6 +38,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -82,7 +83,7 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 	first, err := c.newManaged(predicate)
 	require.NoError(t, err)
 	c.managed.Store(first)
-	unused, err := engine.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{}})
+	unused, err := objects.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{}})
 	require.NoError(t, err)
 	c.engine, err = engine.New(engine.Options{Client: unused, Quotas: fullQuotas{}, Clock: clock, Jobs: first.factory,
 		Predicate: predicate, Submit: func(*engine.Write) {}})

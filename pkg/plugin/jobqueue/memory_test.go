@@ -44,6 +44,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -280,7 +281,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 	b.StopTimer()
 	defer b.StartTimer()
 	before := liveHeap()
-	client, err := engine.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{n}})
+	client, err := objects.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{n}})
 	require.NoError(b, err)
 	options := engine.Options{
 		Client: client, Quotas: fullQuotas{}, Clock: clock.RealClock{}, Submit: func(*engine.Write) {},

@@ -14,50 +14,51 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package objects
 
 import (
 	"fmt"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
-// checkObject is what is kept of an AdmissionCheck; immutable.
-type checkObject struct {
-	objectMeta
-	controller string
-	active     bool
-	// why it is not active, in the words of its controller.
-	why string
-	// keys that its controller may write into pods.
-	keys podupdate.Keys
+// Check is what is kept of an AdmissionCheck; immutable.
+type Check struct {
+	Meta
+	Controller string
+	Active     bool
+	// Why it is not active, in the words of its controller.
+	Why string
+	// Keys that its controller may write into pods.
+	Keys podupdate.Keys
 }
 
-// decodeCheck never fails: a check that cannot be read is not active.
-func decodeCheck(w *wireCheck) *checkObject {
-	c := &checkObject{objectMeta: metaOf(&w.Metadata), keys: podupdate.ParseKeys(w.Metadata.Annotations)}
+// DecodeCheck never fails: a check that cannot be read is not active.
+func DecodeCheck(w *WireCheck) *Check {
+	c := &Check{Meta: metaOf(&w.Metadata), Keys: podupdate.ParseKeys(w.Metadata.Annotations)}
 	var spec struct {
 		ControllerName string `json:"controllerName"`
 	}
 	var status struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	}
-	if read(w.Spec, &spec) != nil || read(w.Status, &status) != nil {
-		c.why = "it cannot be read"
+	if Read(w.Spec, &spec) != nil || Read(w.Status, &status) != nil {
+		c.Why = "it cannot be read"
 		return c
 	}
-	c.controller = shorten(spec.ControllerName)
+	c.Controller = Shorten(spec.ControllerName)
 	active := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionActive)
 	switch {
 	case active == nil:
-		c.why = fmt.Sprintf("its controller %q has not said that it answers it", c.controller)
+		c.Why = fmt.Sprintf("its controller %q has not said that it answers it", c.Controller)
 	case active.Status != metav1.ConditionTrue:
-		c.why = shorten(active.Message)
+		c.Why = Shorten(active.Message)
 	default:
-		c.active = true
+		c.Active = true
 	}
 	return c
 }

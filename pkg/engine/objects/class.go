@@ -14,18 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package objects
 
 import schedulingv1 "k8s.io/api/scheduling/v1"
 
-// classObject is what is kept of a PriorityClass; immutable.
-type classObject struct {
-	objectMeta
-	value         int32
-	globalDefault bool
+// Class is what is kept of a PriorityClass; immutable.
+type Class struct {
+	Meta
+	Value         int32
+	GlobalDefault bool
 }
 
-// decodeClass keeps what the engine needs.
-func decodeClass(c *schedulingv1.PriorityClass) *classObject {
-	return &classObject{objectMeta: metaOf(c), value: c.Value, globalDefault: c.GlobalDefault}
+// DecodeClass keeps what the engine needs.
+func DecodeClass(c *schedulingv1.PriorityClass) *Class {
+	return &Class{Meta: metaOf(c), Value: c.Value, GlobalDefault: c.GlobalDefault}
 }

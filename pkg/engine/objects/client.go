@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package objects
 
 import (
 	"context"
@@ -34,25 +34,25 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/codec"
 )
 
-// wireObject is a unit or a queue as client-go decodes it: spec and status stay text, so that neither a watch nor a
+// WireObject is a unit or a queue as client-go decodes it: spec and status stay text, so that neither a watch nor a
 // list ever fails because of one object that cannot be read, and nothing is made of what nobody asks for.
-type wireObject struct {
+type WireObject struct {
 	Metadata wireMeta        `json:"metadata"`
 	Spec     json.RawMessage `json:"spec"`
 	Status   json.RawMessage `json:"status"`
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. Reflectors find in it what bookmarks say.
-func (o *wireObject) GetObjectMeta() metav1.Object { return &o.Metadata.ObjectMeta }
+func (o *WireObject) GetObjectMeta() metav1.Object { return &o.Metadata.ObjectMeta }
 
 // GetObjectKind implements runtime.Object. The kind is known by the Go type.
-func (o *wireObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (o *WireObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 type (
-	wireUnit        struct{ wireObject }
-	wireQueue       struct{ wireObject }
-	wireCheck       struct{ wireObject }
-	wireList[T any] struct {
+	WireUnit        struct{ WireObject }
+	WireQueue       struct{ WireObject }
+	WireCheck       struct{ WireObject }
+	WireList[T any] struct {
 		metav1.TypeMeta
 		metav1.ListMeta `json:"metadata"`
 		Items           []T `json:"items"`
@@ -60,16 +60,16 @@ type (
 )
 
 // DeepCopyObject implements runtime.Object. What was decoded is not changed.
-func (u *wireUnit) DeepCopyObject() runtime.Object { return u }
+func (u *WireUnit) DeepCopyObject() runtime.Object { return u }
 
 // DeepCopyObject implements runtime.Object. What was decoded is not changed.
-func (q *wireQueue) DeepCopyObject() runtime.Object { return q }
+func (q *WireQueue) DeepCopyObject() runtime.Object { return q }
 
 // DeepCopyObject implements runtime.Object. What was decoded is not changed.
-func (c *wireCheck) DeepCopyObject() runtime.Object { return c }
+func (c *WireCheck) DeepCopyObject() runtime.Object { return c }
 
 // DeepCopyObject implements runtime.Object. What was decoded is not changed.
-func (l *wireList[T]) DeepCopyObject() runtime.Object { return l }
+func (l *WireList[T]) DeepCopyObject() runtime.Object { return l }
 
 // wireMeta is the metadata of an object without managed fields. If some of it cannot be read, what the object is known
 // by still is.
@@ -106,15 +106,15 @@ func (skipped) UnmarshalJSON([]byte) error { return nil }
 // kinds that the engine reads. Of units and queues they are its own types.
 var kinds = func() *runtime.Scheme {
 	scheme, version := runtime.NewScheme(), v1alpha1.SchemeGroupVersion
-	scheme.AddKnownTypeWithName(version.WithKind("QueueUnit"), &wireUnit{})
-	scheme.AddKnownTypeWithName(version.WithKind("QueueUnitList"), &wireList[wireUnit]{})
-	scheme.AddKnownTypeWithName(version.WithKind("Queue"), &wireQueue{})
-	scheme.AddKnownTypeWithName(version.WithKind("QueueList"), &wireList[wireQueue]{})
+	scheme.AddKnownTypeWithName(version.WithKind("QueueUnit"), &WireUnit{})
+	scheme.AddKnownTypeWithName(version.WithKind("QueueUnitList"), &WireList[WireUnit]{})
+	scheme.AddKnownTypeWithName(version.WithKind("Queue"), &WireQueue{})
+	scheme.AddKnownTypeWithName(version.WithKind("QueueList"), &WireList[WireQueue]{})
 	metav1.AddToGroupVersion(scheme, version)
 	for _, checks := range v1beta1.AdmissionCheckResources {
 		version := checks.GroupVersion()
-		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheck"), &wireCheck{})
-		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheckList"), &wireList[wireCheck]{})
+		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheck"), &WireCheck{})
+		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheckList"), &WireList[WireCheck]{})
 		metav1.AddToGroupVersion(scheme, version)
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -137,21 +137,21 @@ func NewClient(cfg *rest.Config) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(cfg)
 }
 
-// at makes it a request for objects of a namespace, or of all for "".
-func at(request *rest.Request, resource schema.GroupVersionResource, namespace string) *rest.Request {
+// At makes it a request for objects of a namespace, or of all for "".
+func At(request *rest.Request, resource schema.GroupVersionResource, namespace string) *rest.Request {
 	return request.AbsPath("/apis", resource.Group, resource.Version).
 		NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource)
 }
 
-// with adds the options of a list or a watch.
-func with(request *rest.Request, o *metav1.ListOptions) *rest.Request {
+// With adds the options of a list or a watch.
+func With(request *rest.Request, o *metav1.ListOptions) *rest.Request {
 	return request.SpecificallyVersionedParams(o, parameters, schema.GroupVersion{Version: "v1"})
 }
 
-func getUnit(ctx context.Context, client rest.Interface, name types.NamespacedName) (*unitObject, error) {
-	u := &wireUnit{}
-	if err := at(client.Get(), v1alpha1.QueueUnitResource, name.Namespace).Name(name.Name).Do(ctx).Into(u); err != nil {
+func GetUnit(ctx context.Context, client rest.Interface, name types.NamespacedName) (*Unit, error) {
+	u := &WireUnit{}
+	if err := At(client.Get(), v1alpha1.QueueUnitResource, name.Namespace).Name(name.Name).Do(ctx).Into(u); err != nil {
 		return nil, err
 	}
-	return decodeUnit(u), nil
+	return DecodeUnit(u), nil
 }

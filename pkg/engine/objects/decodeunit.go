@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package objects
 
 import (
 	"cmp"
@@ -50,14 +50,14 @@ import (
 // maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
 const maxPodSets = 64
 
-// decodeUnit never fails: an object that cannot be read, in part or at all, becomes a parked unit with a reason.
-func decodeUnit(w *wireUnit) (u *unitObject) {
+// DecodeUnit never fails: an object that cannot be read, in part or at all, becomes a parked unit with a reason.
+func DecodeUnit(w *WireUnit) (u *Unit) {
 	m := &w.Metadata
-	u = &unitObject{objectMeta: metaOf(m), path: m.Namespace + "/" + m.Name, unitHistory: &unitHistory{}}
-	u.Name = u.path[len(u.Namespace)+1:]
+	u = &Unit{Meta: metaOf(m), Path: m.Namespace + "/" + m.Name, History: &History{}}
+	u.Name = u.Path[len(u.Namespace)+1:]
 	defer func() {
 		if r := recover(); r != nil {
-			u.panicked = true
+			u.Panicked = true
 			u.refuse(unit.ReasonInternalError, fmt.Errorf("the object cannot be read: %v", r))
 		}
 		u.share()
@@ -73,9 +73,9 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 	return u
 }
 
-// read reads a part of an object, if it has it. Of text that is JSON only fields with methods of their own, like
+// Read reads a part of an object, if it has it. Of text that is JSON only fields with methods of their own, like
 // amounts and times, keep what follows them from being read: whatever has to survive others is read without such.
-func read(text json.RawMessage, into any) error {
+func Read(text json.RawMessage, into any) error {
 	if len(text) == 0 {
 		return nil
 	}
@@ -86,15 +86,15 @@ func read(text json.RawMessage, into any) error {
 func says(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
 
 // refuse keeps the first reason.
-func (u *unitObject) refuse(reason unit.Reason, err error) {
+func (u *Unit) refuse(reason unit.Reason, err error) {
 	if u.Invalid == "" {
-		u.Invalid, u.InvalidMessage = reason, shorten(err.Error())
+		u.Invalid, u.InvalidMessage = reason, Shorten(err.Error())
 	}
 }
 
 // metaOf keeps what the engine needs of the metadata.
-func metaOf(obj metav1.Object) objectMeta {
-	return objectMeta{
+func metaOf(obj metav1.Object) Meta {
+	return Meta{
 		Namespace: sharedText(obj.GetNamespace()), Name: obj.GetName(), UID: obj.GetUID(),
 		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),
 		CreationTimestamp: obj.GetCreationTimestamp(),
@@ -104,23 +104,23 @@ func metaOf(obj metav1.Object) objectMeta {
 // conditionReason is what the API takes for the reason of a condition, of the length of ours.
 var conditionReason = regexp.MustCompile(`^[A-Z][A-Za-z]{0,63}$`)
 
-func (u *unitObject) readMeta(labels, annotations map[string]string) {
+func (u *Unit) readMeta(labels, annotations map[string]string) {
 	for _, key := range v1alpha1.QuotaLabels {
 		if value := labels[key]; value != "" {
-			u.quota, u.quotaKey = sharedText(value), key
+			u.Quota, u.QuotaKey = sharedText(value), key
 			break
 		}
 	}
-	u.queue = cmp.Or(annotations[v1alpha1.QueueNameKey], labels[v1alpha1.QueueNameKey])
-	if u.labels = labeltext.Of(labels); len(u.labels) > labeltext.Max {
+	u.Queue = cmp.Or(annotations[v1alpha1.QueueNameKey], labels[v1alpha1.QueueNameKey])
+	if u.Labels = labeltext.Of(labels); len(u.Labels) > labeltext.Max {
 		u.refuse(unit.ReasonInvalidRequest,
-			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), labeltext.Max))
-		u.labels = ""
+			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.Labels), labeltext.Max))
+		u.Labels = ""
 	}
-	u.labels = sharedText(u.labels)
-	u.nonPreemptible = cmp.Or(labels[v1alpha1.LabelPreemptible], labels[v1alpha1.LabelPreemptibleFallback]) == "false"
+	u.Labels = sharedText(u.Labels)
+	u.NonPreemptible = cmp.Or(labels[v1alpha1.LabelPreemptible], labels[v1alpha1.LabelPreemptibleFallback]) == "false"
 	if reason := annotations[v1alpha1.AnnotationParkedReason]; conditionReason.MatchString(reason) {
-		u.parkedFor = unit.Reason(reason)
+		u.ParkedFor = unit.Reason(reason)
 	}
 	u.readGangs(annotations[v1alpha1.AnnotationGangGroup], annotations[v1alpha1.AnnotationGangs])
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
@@ -131,7 +131,7 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 
 // readGangs takes at most as many gangs as a group may have, in the one form that two units of a group have in common.
 // Other forms are refused: the author of a unit is not trusted.
-func (u *unitObject) readGangs(group, own string) {
+func (u *Unit) readGangs(group, own string) {
 	if group == "" {
 		return
 	}
@@ -172,17 +172,17 @@ type unitSpec struct {
 	} `json:"podSet"`
 }
 
-func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (sets []string) {
+func (u *Unit) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (sets []string) {
 	var spec unitSpec
-	if err := read(text, &spec); err != nil {
+	if err := Read(text, &spec); err != nil {
 		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
 	}
 	if spec.Queue != "" {
-		u.queue = spec.Queue
+		u.Queue = spec.Queue
 	}
-	u.queue = sharedText(u.queue)
-	u.priority, u.class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
-	u.inactive = spec.Active != nil && !*spec.Active
+	u.Queue = sharedText(u.Queue)
+	u.Priority, u.Class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
+	u.Inactive = spec.Active != nil && !*spec.Active
 	u.MaximumExecution = secondsOf(spec.MaximumExecution)
 	if spec.ConsumerRef != nil {
 		u.readConsumer(spec.ConsumerRef, owner)
@@ -201,23 +201,23 @@ func secondsOf(seconds int64) time.Duration {
 	return time.Duration(min(max(seconds, 0), math.MaxInt32)) * time.Second
 }
 
-func (u *unitObject) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
-	u.hasConsumer = true
+func (u *Unit) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
+	u.HasConsumer = true
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	u.consumer = unit.Consumer{
+	u.Consumer = unit.Consumer{
 		Kind: sharedText(jobkind.KindString(gvk)), Namespace: sharedText(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
 	}
-	u.consumerKind = unique.Make(gvk)
-	if u.consumer.Namespace == "" {
-		u.consumer.Namespace = u.Namespace
+	u.ConsumerKind = unique.Make(gvk)
+	if u.Consumer.Namespace == "" {
+		u.Consumer.Namespace = u.Namespace
 	}
-	if strings.HasSuffix(u.path, ref.Name) { // which it mostly is a part of
-		u.consumer.Name = u.path[len(u.path)-len(ref.Name):]
+	if strings.HasSuffix(u.Path, ref.Name) { // which it mostly is a part of
+		u.Consumer.Name = u.Path[len(u.Path)-len(ref.Name):]
 	}
-	u.owned = owner != nil && ref.UID != "" && owner.UID == ref.UID
+	u.Owned = owner != nil && ref.UID != "" && owner.UID == ref.UID
 }
 
-func (u *unitObject) readRequest(spec *unitSpec) error {
+func (u *Unit) readRequest(spec *unitSpec) error {
 	if n := len(spec.PodSet); n > maxPodSets {
 		return fmt.Errorf("spec.podSet has %d items, at most %d are read", n, maxPodSets)
 	}
@@ -230,12 +230,12 @@ func (u *unitObject) readRequest(spec *unitSpec) error {
 		if count < 0 {
 			return fmt.Errorf("spec.podSet[%d].count is negative", i)
 		}
-		u.pods += count
+		u.Pods += count
 		least := count
 		if set.MinCount != nil {
 			least = min(max(int64(*set.MinCount), 0), count)
 		}
-		u.sets = append(u.sets, podSetTotal{name: sharedText(set.Name), count: count, least: least})
+		u.Sets = append(u.Sets, PodSet{Name: sharedText(set.Name), Count: count, least: least})
 		templates = append(templates, set.Template)
 	}
 	explicit := spec.Request
@@ -250,8 +250,8 @@ func (u *unitObject) readRequest(spec *unitSpec) error {
 		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("spec.request: %w", err))
 		return u.addTemplates(true, templates)
 	}
-	if u.request = list; len(u.sets) == 1 {
-		u.sets[0].total = list
+	if u.Request = list; len(u.Sets) == 1 {
+		u.Sets[0].Total = list
 		return nil
 	}
 	return u.addTemplates(false, templates)
@@ -283,27 +283,27 @@ var amounts = intern.NewTexts(func(text string) (list resources.List, err error)
 
 // addTemplates reads what the pods of every pod set ask for. Where the request is given explicitly the sets only name
 // what is held, so a template that cannot be read then costs its name and nothing else.
-func (u *unitObject) addTemplates(needed bool, templates []json.RawMessage) error {
+func (u *Unit) addTemplates(needed bool, templates []json.RawMessage) error {
 	sum := resources.List{}
 	for i, template := range templates {
-		total, err := templateTotal(template, u.sets[i].count)
+		total, err := templateTotal(template, u.Sets[i].Count)
 		if err != nil {
 			if !needed {
-				u.sets = nil
+				u.Sets = nil
 				return nil
 			}
-			return fmt.Errorf("pod set %q: %w", u.sets[i].name, err)
+			return fmt.Errorf("pod set %q: %w", u.Sets[i].Name, err)
 		}
-		u.sets[i].total = total
+		u.Sets[i].Total = total
 		sum = sum.Add(total)
 	}
 	if n := sum.Len(); needed && n > podrequest.MaxResources {
 		return fmt.Errorf("the pod sets name %d resources, at most %d are counted", n, podrequest.MaxResources)
 	}
 	if needed {
-		u.request = sum
-	} else if !sum.Equal(u.request) {
-		u.sets = nil
+		u.Request = sum
+	} else if !sum.Equal(u.Request) {
+		u.Sets = nil
 	}
 	return nil
 }
@@ -369,16 +369,16 @@ type reclaimablePods struct {
 	Count int64  `json:"count"`
 }
 
-func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
-	if err := read(text, &status); err != nil {
+func (u *Unit) readStatus(text json.RawMessage) (status unitStatus) {
+	if err := Read(text, &status); err != nil {
 		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
 		status = unitStatus{}
-		_ = read(text, &status.unitHolding) // as far as it goes (I1)
+		_ = Read(text, &status.unitHolding) // as far as it goes (I1)
 	}
-	if u.phase = unit.Phase(sharedText(status.Phase)); u.phase.Holds() {
-		u.heldIn = sharedText(status.Effective.Quota)
+	if u.Phase = unit.Phase(sharedText(status.Phase)); u.Phase.Holds() {
+		u.HeldIn = sharedText(status.Effective.Quota)
 	}
-	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
+	u.Attempts, u.Message, u.Conditions = status.Attempts, status.Message, status.Conditions
 	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.Requeues, u.Executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
 	u.TakesFrom = takesFrom(status.Preemption, status.Attempts)
@@ -408,7 +408,7 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 // nothing.
 func takesFrom(text json.RawMessage, attempts int64) string {
 	var p v1alpha1.Preemption
-	if err := read(text, &p); err != nil || len(p.Holds) > reclaim.MostHolds || p.Attempts != attempts {
+	if err := Read(text, &p); err != nil || len(p.Holds) > reclaim.MostHolds || p.Attempts != attempts {
 		return ""
 	}
 	return reclaim.Join(p.Holds)
@@ -417,89 +417,89 @@ func takesFrom(text json.RawMessage, attempts int64) string {
 // reclaim takes pods that do not come again off what the unit asks for, and so off what it holds (I7). Each pod set is
 // named at most once by a list that the API server has checked. Where pod sets do not add up to the request, nobody
 // knows what their pods are a part of, and it stays.
-func (u *unitObject) reclaim(ended []reclaimablePods) {
-	if len(ended) == 0 || len(ended) > maxPodSets || len(u.sets) == 0 {
+func (u *Unit) reclaim(ended []reclaimablePods) {
+	if len(ended) == 0 || len(ended) > maxPodSets || len(u.Sets) == 0 {
 		return
 	}
-	u.request, u.pods = resources.List{}, 0
-	for i := range u.sets {
-		s := &u.sets[i]
+	u.Request, u.Pods = resources.List{}, 0
+	for i := range u.Sets {
+		s := &u.Sets[i]
 		for _, of := range ended {
-			if of.Name == s.name {
-				left := s.count - min(max(of.Count, 0), s.count)
+			if of.Name == s.Name {
+				left := s.Count - min(max(of.Count, 0), s.Count)
 				s.shrink(left)
 			}
 		}
-		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
+		u.Request, u.Pods = u.Request.Add(s.Total), u.Pods+s.Count
 	}
 }
 
 // readSizes takes in with how few pods the unit may be admitted. Where pod sets do not add up to the request, nobody
 // knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was
 // admitted with; what is held is read elsewhere, whatever is found here (I1).
-func (u *unitObject) readSizes(admitted []heldSet) {
-	sets := make([]unit.PodSetSize, 0, len(u.sets))
-	for i := range u.sets {
-		s := &u.sets[i]
-		sets = append(sets, unit.PodSetSize{Count: s.count, Least: s.least, Request: sharedLists.Of(s.total)})
+func (u *Unit) readSizes(admitted []heldSet) {
+	sets := make([]unit.PodSetSize, 0, len(u.Sets))
+	for i := range u.Sets {
+		s := &u.Sets[i]
+		sets = append(sets, unit.PodSetSize{Count: s.Count, Least: s.least, Request: sharedLists.Of(s.Total)})
 	}
-	if u.Sizes = unit.NewSizes(sets); u.Sizes == nil || !u.phase.Holds() || !u.Recorded || u.wasAdopted() ||
-		len(admitted) != len(u.sets) {
+	if u.Sizes = unit.NewSizes(sets); u.Sizes == nil || !u.Phase.Holds() || !u.Recorded || u.WasAdopted() ||
+		len(admitted) != len(u.Sets) {
 		return
 	}
 	for i := range admitted { // in the order in which they were written, or somebody else wrote them
 		whole := len(admitted) == 1 && admitted[i].Name == v1alpha1.DefaultRequirementPodSet
-		if admitted[i].Name != u.sets[i].name && !whole {
+		if admitted[i].Name != u.Sets[i].Name && !whole {
 			return
 		}
 	}
-	u.request, u.pods = resources.List{}, 0
-	for i := range u.sets {
-		s := &u.sets[i]
-		if s.least < s.count {
-			s.shrink(min(max(admitted[i].Replicas, 0), s.count))
+	u.Request, u.Pods = resources.List{}, 0
+	for i := range u.Sets {
+		s := &u.Sets[i]
+		if s.least < s.Count {
+			s.shrink(min(max(admitted[i].Replicas, 0), s.Count))
 		}
-		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
+		u.Request, u.Pods = u.Request.Add(s.Total), u.Pods+s.Count
 	}
 }
 
 // readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a
 // person to read; they are none.
-func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
-	if u.wasAsked = says(text); !u.wasAsked {
+func (u *Unit) readChecks(text json.RawMessage, sets []string) {
+	if u.WasAsked = says(text); !u.WasAsked {
 		return
 	}
 	var states []v1alpha1.AdmissionCheckState
-	if err := read(text, &states); err != nil || len(states) > maxPodSets {
+	if err := Read(text, &states); err != nil || len(states) > maxPodSets {
 		return // nothing was answered
 	}
-	u.askedWrites = len(podupdate.All(states)) > 0
+	u.AskedWrites = len(podupdate.All(states)) > 0
 	u.countRetries(states)
-	if !u.phase.Holds() {
+	if !u.Phase.Holds() {
 		return
 	}
-	u.updates = podupdate.Read(states, sets)
-	u.checks = &unit.CheckAnswers{}
+	u.Updates = podupdate.Read(states, sets)
+	u.Checks = &unit.CheckAnswers{}
 	for i := range states {
 		s := &states[i]
 		answer := unit.CheckAnswer{
-			Name: sharedText(s.Name), State: unit.CheckState(sharedText(string(s.State))), Message: shorten(s.Message),
+			Name: sharedText(s.Name), State: unit.CheckState(sharedText(string(s.State))), Message: Shorten(s.Message),
 		}
 		if s.RequeueAfterSeconds != nil {
 			answer.RetryAfter = secondsOf(int64(*s.RequeueAfterSeconds))
 		}
-		u.checks.Answers = append(u.checks.Answers, answer)
+		u.Checks.Answers = append(u.Checks.Answers, answer)
 	}
 }
 
 // countRetries reads how often each check had the unit tried again: in all attempts since its pods were ready.
-func (u *unitObject) countRetries(states []v1alpha1.AdmissionCheckState) {
+func (u *Unit) countRetries(states []v1alpha1.AdmissionCheckState) {
 	for i := range states {
 		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.Requeues > 0 {
-			if u.retried == nil {
-				u.retried = map[string]int32{}
+			if u.Retried == nil {
+				u.Retried = map[string]int32{}
 			}
-			u.retried[states[i].Name] = n
+			u.Retried[states[i].Name] = n
 		}
 	}
 }

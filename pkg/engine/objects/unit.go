@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package objects
 
 import (
 	"hash/maphash"
@@ -40,66 +40,66 @@ import (
 // maxMessage bounds what is written into a status and what is kept of an error, in bytes.
 const maxMessage = 1024
 
-// unitObject is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of
+// Unit is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of
 // them have in common is shared, what few of them have is elsewhere.
-type unitObject struct {
-	objectMeta
-	path string // namespace/name; the name is a part of it
+type Unit struct {
+	Meta
+	Path string // namespace/name; the name is a part of it
 	// quota that a label names, and the label; empty when none does.
-	quota, quotaKey string
-	// queue that is named explicitly; empty means the default queue of the quota.
-	queue    string
-	priority *int32
-	class    string
+	Quota, QuotaKey string
+	// Queue that is named explicitly; empty means the default queue of the quota.
+	Queue    string
+	Priority *int32
+	Class    string
 
-	// labels of the object, as labeltext.Of makes them.
-	labels string
+	// Labels of the object, as labeltext.Of makes them.
+	Labels string
 
-	request        resources.List
-	sets           []podSetTotal
-	pods           int64
-	nonPreemptible bool
-	inactive       bool
+	Request        resources.List
+	Sets           []PodSet
+	Pods           int64
+	NonPreemptible bool
+	Inactive       bool
 	// adopted: the unit stands for a job that ran before.
 	adopted bool
 
-	consumer     unit.Consumer
-	consumerKind unique.Handle[schema.GroupVersionKind] // if there is a consumer
-	hasConsumer  bool
-	owned        bool
+	Consumer     unit.Consumer
+	ConsumerKind unique.Handle[schema.GroupVersionKind] // if there is a consumer
+	HasConsumer  bool
+	Owned        bool
 
-	phase    unit.Phase
-	attempts int64
-	// message and conditions are what it says to people. Most of those that wait say why.
-	message    string
-	conditions []metav1.Condition
-	*unitHistory
+	Phase    unit.Phase
+	Attempts int64
+	// Message and conditions are what it says to people. Most of those that wait say why.
+	Message    string
+	Conditions []metav1.Condition
+	*History
 }
 
-// unitHistory is what most units do not have: what happened to them, and what few jobs ask for.
-type unitHistory struct {
+// History is what most units do not have: what happened to them, and what few jobs ask for.
+type History struct {
 	unit.Stated
-	heldIn string // the quota that it is held in, if the object says so
-	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
+	HeldIn string // the quota that it is held in, if the object says so
+	// ParkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
-	parkedFor unit.Reason
+	ParkedFor unit.Reason
 	// wasAsked: the object has answers of admission checks. askedWrites: some asked to write into pods. retried is how
 	// often they had the unit tried again. checks and updates are those of the present reservation.
-	wasAsked, askedWrites bool
-	checks                *unit.CheckAnswers
-	retried               map[string]int32
-	updates               *podupdate.Asked
-	panicked              bool // while it was read
+	WasAsked, AskedWrites bool
+	Checks                *unit.CheckAnswers
+	Retried               map[string]int32
+	Updates               *podupdate.Asked
+	Panicked              bool // while it was read
 }
 
 // noHistory is shared and never written.
-var noHistory = &unitHistory{}
+var noHistory = &History{}
 
 // empty looks at all fields, so that a new one is not dropped.
-func (h *unitHistory) empty() bool { return reflect.ValueOf(h).Elem().IsZero() }
+func (h *History) empty() bool { return reflect.ValueOf(h).Elem().IsZero() }
 
-// objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.
-type objectMeta struct {
+// Meta is what the engine needs of the metadata of an object. An informer can store what has it.
+type Meta struct {
 	Namespace, Name   string
 	UID               types.UID
 	ResourceVersion   string
@@ -108,37 +108,37 @@ type objectMeta struct {
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
-func (m *objectMeta) GetObjectMeta() metav1.Object {
+func (m *Meta) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		CreationTimestamp: m.CreationTimestamp,
 	}
 }
 
-// podSetTotal is what all pods of a pod set ask for together.
-type podSetTotal struct {
-	name  string
-	count int64
-	total resources.List
+// PodSet is what all pods of a pod set ask for together.
+type PodSet struct {
+	Name  string
+	Count int64
+	Total resources.List
 	// least number of pods that the job can do with; count where it does not say.
 	least int64
 }
 
 // shrink leaves so many of the pods.
-func (s *podSetTotal) shrink(count int64) {
-	if count < s.count {
-		s.total, s.count, s.least = s.total.Part(count, s.count), count, min(s.least, count)
+func (s *PodSet) shrink(count int64) {
+	if count < s.Count {
+		s.Total, s.Count, s.least = s.Total.Part(count, s.Count), count, min(s.least, count)
 	}
 }
 
-// each is what one pod of the set is estimated to ask for, rounded up.
-func (s *podSetTotal) each() resources.List { return s.total.Part(1, s.count) }
+// Each is what one pod of the set is estimated to ask for, rounded up.
+func (s *PodSet) Each() resources.List { return s.Total.Part(1, s.Count) }
 
-func (u *unitObject) key() string { return u.path }
+func (u *Unit) Key() string { return u.Path }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
-func (u *unitObject) GetObjectMeta() metav1.Object {
-	return &storedMeta{noMeta, u.path, u.UID, u.ResourceVersion}
+func (u *Unit) GetObjectMeta() metav1.Object {
+	return StoredAs(u.Path, u.UID, u.ResourceVersion)
 }
 
 // storedMeta is the metadata of an object by which an informer stores it, under namespace/name. With all of that as the
@@ -149,6 +149,11 @@ type storedMeta struct {
 	path          string
 	uid           types.UID
 	version       string
+}
+
+// StoredAs is the metadata of an object that an informer stores under its path: namespace/name, or the name alone.
+func StoredAs(path string, uid types.UID, version string) metav1.Object {
+	return &storedMeta{noMeta, path, uid, version}
 }
 
 // noMeta is never changed.
@@ -166,19 +171,19 @@ func (m *storedMeta) GetUID() types.UID { return m.uid }
 // GetResourceVersion of the object.
 func (m *storedMeta) GetResourceVersion() string { return m.version }
 
-// quotaLabels are the labels that decide about the quota.
-func (u *unitObject) quotaLabels() map[string]string {
-	if u.quota == "" {
+// QuotaLabels are the labels that decide about the quota.
+func (u *Unit) QuotaLabels() map[string]string {
+	if u.Quota == "" {
 		return nil
 	}
-	return map[string]string{u.quotaKey: u.quota}
+	return map[string]string{u.QuotaKey: u.Quota}
 }
 
-// ranAfter is how long after an admission the pods of a unit that now says so began to run. It says so some seconds
+// RanAfter is how long after an admission the pods of a unit that now says so began to run. It says so some seconds
 // later, with the time in whole seconds, of which half a one has passed on average. A time from before is of an earlier
 // run.
-func (u *unitObject) ranAfter(admitted, now time.Time) time.Duration {
-	ready := u.condition(v1alpha1.ConditionPodsReady)
+func (u *Unit) RanAfter(admitted, now time.Time) time.Duration {
+	ready := u.Condition(v1alpha1.ConditionPodsReady)
 	runs := ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonPodsStarting)
 	if !runs || admitted.Sub(ready.LastTransitionTime.Time) > time.Second {
 		return now.Sub(admitted)
@@ -186,19 +191,19 @@ func (u *unitObject) ranAfter(admitted, now time.Time) time.Duration {
 	return min(max(ready.LastTransitionTime.Add(time.Second/2).Sub(admitted), 0), now.Sub(admitted))
 }
 
-// condition returns the condition of this type, or nil.
-func (u *unitObject) condition(conditionType string) *metav1.Condition {
-	for i := range u.conditions {
-		if u.conditions[i].Type == conditionType {
-			return &u.conditions[i]
+// Condition returns the condition of this type, or nil.
+func (u *Unit) Condition(conditionType string) *metav1.Condition {
+	for i := range u.Conditions {
+		if u.Conditions[i].Type == conditionType {
+			return &u.Conditions[i]
 		}
 	}
 	return nil
 }
 
-// readiness says whether all pods of the job are ready, or since when they are not any more.
-func (u *unitObject) readiness() (ready bool, notSince time.Time) {
-	c := u.condition(v1alpha1.ConditionPodsReady)
+// Readiness says whether all pods of the job are ready, or since when they are not any more.
+func (u *Unit) Readiness() (ready bool, notSince time.Time) {
+	c := u.Condition(v1alpha1.ConditionPodsReady)
 	switch {
 	case c == nil:
 	case c.Status == metav1.ConditionTrue:
@@ -209,19 +214,19 @@ func (u *unitObject) readiness() (ready bool, notSince time.Time) {
 	return false, notSince
 }
 
-// resizePending is since when the unit has waited for more than it holds; zero if it does not.
-func (u *unitObject) resizePending() ordered.Moment {
-	c := u.condition(v1alpha1.ConditionResizePending)
+// ResizePending is since when the unit has waited for more than it holds; zero if it does not.
+func (u *Unit) ResizePending() ordered.Moment {
+	c := u.Condition(v1alpha1.ConditionResizePending)
 	if c == nil || c.Status != metav1.ConditionTrue || unit.Reason(c.Reason).Notice() {
 		return 0
 	}
 	return ordered.MomentOf(c.LastTransitionTime.Time)
 }
 
-// deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done
+// Deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done
 // so. A unit that is then made active again begins from scratch.
-func (u *unitObject) deactivate() *unit.Deactivation {
-	c := u.condition(v1alpha1.ConditionDeactivationTarget)
+func (u *Unit) Deactivate() *unit.Deactivation {
+	c := u.Condition(v1alpha1.ConditionDeactivationTarget)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != u.Generation {
 		return nil
 	}
@@ -229,88 +234,88 @@ func (u *unitObject) deactivate() *unit.Deactivation {
 }
 
 // share lets go of what the unit has in common with others.
-func (u *unitObject) share() {
-	u.request, u.Held = sharedLists.Of(u.request), sharedLists.Of(u.Held)
-	for i := range u.sets {
-		u.sets[i].total = sharedLists.Of(u.sets[i].total)
+func (u *Unit) share() {
+	u.Request, u.Held = sharedLists.Of(u.Request), sharedLists.Of(u.Held)
+	for i := range u.Sets {
+		u.Sets[i].Total = sharedLists.Of(u.Sets[i].Total)
 	}
-	u.sets = sharedSets.Of(u.sets)
-	u.conditions = slices.Clone(u.conditions) // without room for more
-	for i := range u.conditions {
-		c := &u.conditions[i]
+	u.Sets = sharedSets.Of(u.Sets)
+	u.Conditions = slices.Clone(u.Conditions) // without room for more
+	for i := range u.Conditions {
+		c := &u.Conditions[i]
 		c.Type, c.Status = sharedText(c.Type), metav1.ConditionStatus(sharedText(string(c.Status)))
 		c.Reason, c.Message = sharedText(c.Reason), sharedMessages.Of(c.Message)
 	}
-	u.message = sharedMessages.Of(u.message)
-	if u.unitHistory.empty() {
-		u.unitHistory = noHistory
+	u.Message = sharedMessages.Of(u.Message)
+	if u.History.empty() {
+		u.History = noHistory
 	}
 }
 
 // uid of the consumer, or "".
-func (u *unitObject) consumerUID() types.UID { return types.UID(u.consumer.UID) }
+func (u *Unit) ConsumerUID() types.UID { return types.UID(u.Consumer.UID) }
 
-// adopting says that the unit was made for a job that ran already, and that its maker has not written so yet.
-func (u *unitObject) adopting() bool {
-	return u.adopted && u.phase.Waits() && u.attempts == 0 && u.condition(v1alpha1.ConditionEvicted) == nil
+// Adopting says that the unit was made for a job that ran already, and that its maker has not written so yet.
+func (u *Unit) Adopting() bool {
+	return u.adopted && u.Phase.Waits() && u.Attempts == 0 && u.Condition(v1alpha1.ConditionEvicted) == nil
 }
 
 // sharedText shares the memory of strings that many units have in common.
 func sharedText(text string) string { return unique.Make(text).Value() }
 
-// holds is what a unit in a phase that holds quota holds. Somebody may have set the phase alone: counting too much is
+// Holds is what a unit in a phase that holds quota holds. Somebody may have set the phase alone: counting too much is
 // safe, counting nothing is not.
-func (u *unitObject) holds() resources.List {
-	if u.Recorded || u.Held.Len() > 0 || u.wasAdopted() {
+func (u *Unit) Holds() resources.List {
+	if u.Recorded || u.Held.Len() > 0 || u.WasAdopted() {
 		return u.Held
 	}
-	return u.request
+	return u.Request
 }
 
-// wasAdopted says that the unit was not admitted: its job ran before. Who makes the unit cannot say so.
-func (u *unitObject) wasAdopted() bool {
-	admitted := u.condition(v1alpha1.ConditionAdmitted)
+// WasAdopted says that the unit was not admitted: its job ran before. Who makes the unit cannot say so.
+func (u *Unit) WasAdopted() bool {
+	admitted := u.Condition(v1alpha1.ConditionAdmitted)
 	return admitted != nil && admitted.Status == metav1.ConditionTrue && admitted.Reason == v1alpha1.ReasonAdopted
 }
 
-// expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
+// Expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
 // does; those of a managed job are the job's.
-func (u *unitObject) expected(managed bool) unit.Expected {
+func (u *Unit) Expected(managed bool) unit.Expected {
 	if !managed {
 		return unit.Expected{}
 	}
-	x := unit.Expected{Pods: u.pods}
-	for i := range u.sets {
-		x.Each = x.Each.Max(u.sets[i].each())
+	x := unit.Expected{Pods: u.Pods}
+	for i := range u.Sets {
+		x.Each = x.Each.Max(u.Sets[i].Each())
 	}
 	x.Each = sharedLists.Of(x.Each)
 	return x
 }
 
-// setOf is the pod set that a pod belongs to, nil where that is not known.
-func (u *unitObject) setOf(pod *corev1.Pod) *podSetTotal {
+// SetOf is the pod set that a pod belongs to, nil where that is not known.
+func (u *Unit) SetOf(pod *corev1.Pod) *PodSet {
 	name := pod.Annotations[v1alpha1.AnnotationRelatedPodSet]
-	for i := range u.sets {
-		if len(u.sets) == 1 || u.sets[i].name == name {
-			return &u.sets[i]
+	for i := range u.Sets {
+		if len(u.Sets) == 1 || u.Sets[i].Name == name {
+			return &u.Sets[i]
 		}
 	}
 	return nil
 }
 
-// admittedSets are the pod sets with so many pods each, or whole.
-func (u *unitObject) admittedSets(counts []int64) []podSetTotal {
-	if len(counts) != len(u.sets) {
-		return u.sets
+// AdmittedSets are the pod sets with so many pods each, or whole.
+func (u *Unit) AdmittedSets(counts []int64) []PodSet {
+	if len(counts) != len(u.Sets) {
+		return u.Sets
 	}
-	sets := slices.Clone(u.sets)
+	sets := slices.Clone(u.Sets)
 	for i := range sets {
 		sets[i].shrink(counts[i])
 	}
 	return sets
 }
 
-func shorten(text string) string {
+func Shorten(text string) string {
 	if len(text) <= maxMessage {
 		return text
 	}
@@ -346,13 +351,13 @@ func hashList(seed maphash.Seed, list resources.List) uint64 {
 	return h.Sum64()
 }
 
-func hashSets(seed maphash.Seed, sets []podSetTotal) uint64 {
+func hashSets(seed maphash.Seed, sets []PodSet) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for i := range sets {
-		_, _ = h.WriteString(sets[i].name)
-		maphash.WriteComparable(&h, [2]int64{sets[i].count, sets[i].least})
-		addList(&h, sets[i].total)
+		_, _ = h.WriteString(sets[i].Name)
+		maphash.WriteComparable(&h, [2]int64{sets[i].Count, sets[i].least})
+		addList(&h, sets[i].Total)
 	}
 	return h.Sum64()
 }
@@ -364,8 +369,8 @@ func addList(h *maphash.Hash, list resources.List) {
 	}
 }
 
-func sameSets(a, b []podSetTotal) bool {
-	return slices.EqualFunc(a, b, func(x, y podSetTotal) bool {
-		return x.name == y.name && x.count == y.count && x.least == y.least && x.total.Same(y.total)
+func sameSets(a, b []PodSet) bool {
+	return slices.EqualFunc(a, b, func(x, y PodSet) bool {
+		return x.Name == y.Name && x.Count == y.Count && x.least == y.least && x.Total.Same(y.Total)
 	})
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+package objects
 
 import (
 	"cmp"
@@ -36,38 +36,38 @@ import (
 // defaultThreshold of policy Intelligent.
 const defaultThreshold = 4
 
-// queueObject is what is kept of a Queue; immutable.
-type queueObject struct {
-	objectMeta
-	spec       queue.Spec // without a priority that comes from a class
-	class      string
-	conditions []metav1.Condition
-	// checkFault is why its admission checks cannot be asked as they are written.
-	checkFault string
-	status     json.RawMessage // of which only a scheduler that has not written it yet wants to know more
-	panicked   bool            // while it was read
+// Queue is what is kept of a Queue; immutable.
+type Queue struct {
+	Meta
+	Spec       queue.Spec // without a priority that comes from a class
+	Class      string
+	Conditions []metav1.Condition
+	// CheckFault is why its admission checks cannot be asked as they are written.
+	CheckFault string
+	Status     json.RawMessage // of which only a scheduler that has not written it yet wants to know more
+	Panicked   bool            // while it was read
 }
 
-// decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
-func decodeQueue(w *wireQueue, policy string, timeouts queue.Timeouts) (q *queueObject) {
-	q = &queueObject{objectMeta: metaOf(&w.Metadata), status: w.Status}
-	q.spec = queue.Spec{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
+// DecodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
+func DecodeQueue(w *WireQueue, policy string, timeouts queue.Timeouts) (q *Queue) {
+	q = &Queue{Meta: metaOf(&w.Metadata), Status: w.Status}
+	q.Spec = queue.Spec{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	defer func() {
 		if r := recover(); r != nil {
-			q.panicked = true
-			q.spec.Policy = "unreadable: " + shorten(fmt.Sprint(r))
+			q.Panicked = true
+			q.Spec.Policy = "unreadable: " + Shorten(fmt.Sprint(r))
 		}
 	}()
 	var spec v1alpha1.QueueSpec
-	if err := cmp.Or(w.Metadata.unread, read(w.Spec, &spec)); err != nil {
-		q.spec.Policy = "unreadable: " + shorten(err.Error())
+	if err := cmp.Or(w.Metadata.unread, Read(w.Spec, &spec)); err != nil {
+		q.Spec.Policy = "unreadable: " + Shorten(err.Error())
 		return q
 	}
 	var status struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	}
-	if err := read(w.Status, &status); err == nil {
-		q.conditions = status.Conditions // they are written back
+	if err := Read(w.Status, &status); err == nil {
+		q.Conditions = status.Conditions // they are written back
 	}
 	spec.MaxPending = cmp.Or(spec.MaxPending, formerkey.MaxPending(w.Metadata.Annotations))
 	q.setSpec(&spec, policy)
@@ -82,64 +82,64 @@ var victims = map[v1alpha1.PreemptionPolicy]queue.Victims{
 	v1alpha1.PreemptLowerPriority: queue.VictimsOfLowerPriority, v1alpha1.PreemptAny: queue.VictimsAny,
 }
 
-func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
-	q.spec.Policy = string(spec.QueuePolicy)
-	if q.spec.Policy == "" {
-		q.spec.Policy = defaultPolicy
+func (q *Queue) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
+	q.Spec.Policy = string(spec.QueuePolicy)
+	if q.Spec.Policy == "" {
+		q.Spec.Policy = defaultPolicy
 	}
 	if spec.Priority != nil {
-		q.spec.Priority = *spec.Priority
+		q.Spec.Priority = *spec.Priority
 	} else {
-		q.class = spec.PriorityClassName
+		q.Class = spec.PriorityClassName
 	}
 	stop := ptr.Deref(spec.StopPolicy, v1alpha1.StopNone)
-	q.spec.Held = stop != v1alpha1.StopNone && stop != ""
+	q.Spec.Held = stop != v1alpha1.StopNone && stop != ""
 	if p := spec.Preemption; p != nil {
-		q.spec.Preemption = queue.Preemption{
+		q.Spec.Preemption = queue.Preemption{
 			Reclaim: victims[ptr.Deref(p.Reclaim, "")], WithinQueue: victims[ptr.Deref(p.WithinQueue, "")],
 			MinRunTime: min(secondsOf(int64(ptr.Deref(p.MinRunTimeSeconds, 0))), queue.MostMinRunTime),
 			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted, DryRun: p.DryRun,
 		}
 	}
-	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
-	q.spec.MaxPending, q.spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)
+	q.Spec.Drains = stop == v1alpha1.StopHoldAndDrain
+	q.Spec.MaxPending, q.Spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)
 	if b := spec.PerNamespace; b != nil {
-		q.spec.PerNamespace = &queue.NamespaceBounds{
+		q.Spec.PerNamespace = &queue.NamespaceBounds{
 			MaxPending: ptr.Deref(b.MaxPending, -1), MaxAdmitted: ptr.Deref(b.MaxAdmitted, -1),
 		}
 	}
 }
 
 // setTimes reads for how long units may keep what they hold. What the queue does not name is the default.
-func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts queue.Timeouts) {
+func (q *Queue) setTimes(spec *v1alpha1.QueueSpec, timeouts queue.Timeouts) {
 	set := func(d *time.Duration, seconds *int32) {
 		if seconds != nil {
 			*d = secondsOf(int64(*seconds))
 		}
 	}
-	set(&q.spec.HeartbeatTimeout, spec.HeartbeatTimeoutSeconds)
+	set(&q.Spec.HeartbeatTimeout, spec.HeartbeatTimeoutSeconds)
 	if own := spec.Timeouts; own != nil {
 		set(&timeouts.PodsReady, own.PodsReadySeconds)
 		set(&timeouts.Recovery, own.RecoverySeconds)
 		set(&timeouts.Unbound, own.UnboundSeconds)
 		set(&timeouts.Idle, own.IdleReservationSeconds)
-		q.spec.Timeouts = &timeouts
+		q.Spec.Timeouts = &timeouts
 	}
 	if e := spec.ExecutionTime; e != nil {
-		set(&q.spec.Execution.Default, e.DefaultSeconds)
-		set(&q.spec.Execution.Most, e.MaximumSeconds)
+		set(&q.Spec.Execution.Default, e.DefaultSeconds)
+		set(&q.Spec.Execution.Most, e.MaximumSeconds)
 	}
 	if n := spec.BackoffLimit; n != nil {
-		q.spec.MostEvictions = max(int64(*n), 0) + 1
+		q.Spec.MostEvictions = max(int64(*n), 0) + 1
 	}
 }
 
-// defaultTimeout stands for that of the check, which depends on its controller.
-const defaultTimeout = time.Duration(-1)
+// DefaultTimeout stands for that of the check, which depends on its controller.
+const DefaultTimeout = time.Duration(-1)
 
 // setChecks reads the admission checks.
-func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec) {
-	timeout := defaultTimeout
+func (q *Queue) setChecks(spec *v1alpha1.QueueSpec) {
+	timeout := DefaultTimeout
 	if own := spec.Timeouts; own != nil && own.CheckSeconds != nil {
 		timeout = secondsOf(int64(*own.CheckSeconds))
 	}
@@ -152,30 +152,30 @@ func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec) {
 		if c.LabelSelector != nil {
 			selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 			if err != nil {
-				q.checkFault = fmt.Sprintf("labelSelector of admission check %q: %s", c.Name, shorten(err.Error()))
+				q.CheckFault = fmt.Sprintf("labelSelector of admission check %q: %s", c.Name, Shorten(err.Error()))
 				continue
 			}
 			check.Selector = selector.String()
 		}
-		q.spec.AdmissionChecks = append(q.spec.AdmissionChecks, check)
+		q.Spec.AdmissionChecks = append(q.Spec.AdmissionChecks, check)
 	}
 }
 
-// asks says whether the queue names this check.
-func (q *queueObject) asks(check string) bool {
-	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == check })
+// Asks says whether the queue names this check.
+func (q *Queue) Asks(check string) bool {
+	return slices.ContainsFunc(q.Spec.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == check })
 }
 
 // setMetadata reads what labels and annotations say. The default queue of a quota accepts that quota only, unless it
 // says otherwise: any tenant may name any queue, and would fill or block that of somebody else.
-func (q *queueObject) setMetadata(labels, annotations map[string]string) {
+func (q *Queue) setMetadata(labels, annotations map[string]string) {
 	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPriorityThreshold], 10, 32); err == nil {
-		q.spec.Threshold = int32(n)
+		q.Spec.Threshold = int32(n)
 	}
 	var said bool
-	if q.spec.Quotas, said = acceptedQuotas(annotations); !said &&
+	if q.Spec.Quotas, said = acceptedQuotas(annotations); !said &&
 		labels[v1alpha1.LabelCreatedBy] == v1alpha1.CreatedByController {
-		q.spec.Quotas = []string{q.Name}
+		q.Spec.Quotas = []string{q.Name}
 	}
 }
 
