@@ -50,6 +50,7 @@ var addable = map[jobkind.MetadataKey][]string{
 	jobkind.AnnotationsKey: {
 		v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet,
 		extension.AnnotationGangName, extension.AnnotationGangMinNum, extension.AnnotationGangGroups,
+		extension.AnnotationGangMode, extension.AnnotationGangWaitTime,
 	},
 }
 
@@ -97,6 +98,16 @@ func (e *Edit) Annotate(key, value string) {
 		return
 	}
 	e.object.SetAnnotations(annotations)
+}
+
+// Label gives the job a label.
+func (e *Edit) Label(key, value string) {
+	labels := e.object.GetLabels() // a copy
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	e.object.SetLabels(labels)
 }
 
 // SetSuspend writes the suspension into the object. Of a kind that cannot be suspended it changes nothing.

@@ -40,6 +40,15 @@ type Gang struct {
 	PodSets  []string `json:"podSets"`
 	// Minimum of pods that are bound together, at least two.
 	Minimum int32 `json:"minimum"`
+	// Mode and WaitTime by default; empty where a template of the job says its own.
+	Mode     string `json:"mode,omitempty"`
+	WaitTime string `json:"waitTime,omitempty"`
+}
+
+// GangDefault has a job be one gang, unless a template of it says how many pods of its gang are bound together.
+type GangDefault struct {
+	// Mode and WaitTime as the annotations of Koordinator have them; may be empty.
+	Mode, WaitTime string
 }
 
 // Annotations make pods of a job with this unit members of the gang.
@@ -48,15 +57,22 @@ func (g *Gang) Annotations(unit string) map[string]string {
 	if name == "" {
 		name = unit
 	}
-	return map[string]string{
+	annotations := map[string]string{
 		extension.AnnotationGangName: name, extension.AnnotationGangMinNum: strconv.Itoa(int(g.Minimum)),
 	}
+	if g.Mode != "" {
+		annotations[extension.AnnotationGangMode] = g.Mode
+	}
+	if g.WaitTime != "" {
+		annotations[extension.AnnotationGangWaitTime] = g.WaitTime
+	}
+	return annotations
 }
 
 // Gangs of the job, of which no template carries what resuming adds. Templates that name a PodGroup of
-// scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, or
-// everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into templates,
-// and where the operator makes pods only once others run: those would wait for each other.
+// scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, by
+// default, or everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written
+// into templates, and where the operator makes pods only once others run: those would wait for each other.
 func Gangs(job *Job, everyJob bool) []Gang {
 	rule := job.Kind.Gang
 	if rule == nil {
@@ -69,13 +85,37 @@ func Gangs(job *Job, everyJob bool) []Gang {
 	if err != nil || slices.ContainsFunc(sets, func(s podSetAt) bool { return s.namesGang() }) {
 		return nil
 	}
-	asked := everyJob || rule.When != nil && rule.When.Holds(job.Object.Object)
+	asked := everyJob || job.Defaults.Gang.asks(sets) || rule.When != nil && rule.When.Holds(job.Object.Object)
 	gangs, complete := gangsOf(sets, asked)
 	least, known, err := minimumOf(rule, job)
 	if err != nil || !complete {
 		return nil
 	}
-	return atLeastTwo(gangs, least, known)
+	gangs = atLeastTwo(gangs, least, known)
+	job.Defaults.Gang.fill(gangs, sets)
+	return gangs
+}
+
+// asks says whether a job with these pod sets is a gang by default.
+func (d *GangDefault) asks(sets []podSetAt) bool {
+	return d != nil && !annotated(sets, extension.AnnotationGangMinNum)
+}
+
+// fill in what no template says. Koordinator reads the first pod of a gang, so that templates must not differ.
+func (d *GangDefault) fill(gangs []Gang, sets []podSetAt) {
+	for i := range gangs {
+		if d != nil && !annotated(sets, extension.AnnotationGangMode) {
+			gangs[i].Mode = d.Mode
+		}
+		if d != nil && !annotated(sets, extension.AnnotationGangWaitTime) {
+			gangs[i].WaitTime = d.WaitTime
+		}
+	}
+}
+
+// annotated says whether a template has the annotation.
+func annotated(sets []podSetAt, key string) bool {
+	return slices.ContainsFunc(sets, func(s podSetAt) bool { return s.Metadata(jobkind.AnnotationsKey)[key] != "" })
 }
 
 // gangsOf the pod sets; false if pods cannot be told of theirs, or are not counted.

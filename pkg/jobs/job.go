@@ -40,6 +40,8 @@ type Job struct {
 	Object *unstructured.Unstructured
 	// Alias is the quota and the queue that it names by labels of another system. Its own labels count first.
 	Alias alias.Names
+	// Defaults are read where the job says nothing.
+	Defaults Defaults
 
 	// found are its pod sets as they are in the object, and missing what is wrong with the next one.
 	found   []podSetAt
@@ -49,6 +51,14 @@ type Job struct {
 	sets   []PodSet
 	unread error
 	read   bool
+}
+
+// Defaults of a job that nothing in its object can say for all kinds.
+type Defaults struct {
+	// PriorityClass of the unit; the pods keep theirs.
+	PriorityClass string
+	// Gang has the job be one gang; nil is not.
+	Gang *GangDefault
 }
 
 // Open an object of the kind.
@@ -191,12 +201,12 @@ func (j *Job) Queue() string {
 type Priority struct {
 	Value *int32
 	Class string
-	// OfPods: neither an annotation nor a field of the job gives another than its pods have.
+	// OfPods: neither an annotation nor a field of the job gives another than its pods have. A default does not count.
 	OfPods bool
 }
 
-// Priority reads the job's own field, else the first pod template; an annotation puts its number in the place of
-// theirs. The error is ErrMalformed for one that is no 32-bit integer; then what would hold without it is returned.
+// Priority reads the job's own field, else the first pod template, else the default; an annotation puts its number in
+// the place of theirs. The error is ErrMalformed for one that is no 32-bit integer; then what would hold without it is returned.
 func (j *Job) Priority() (Priority, error) {
 	sets, _ := j.podSets()
 	priority := templatePriority(sets)
@@ -206,6 +216,9 @@ func (j *Job) Priority() (Priority, error) {
 			priority = Priority{Class: class}
 			break
 		}
+	}
+	if priority.Value == nil && priority.Class == "" {
+		priority.Class = j.Defaults.PriorityClass
 	}
 	text, annotated := j.Object.GetAnnotations()[v1alpha1.AnnotationPriority]
 	if !annotated {

@@ -92,6 +92,9 @@ const (
 	// AnnotationGangs lists; both are sorted names, comma separated. The controller writes them.
 	AnnotationGangGroup = "koord-queue/gang-group"
 	AnnotationGangs     = "koord-queue/gangs"
+	// AnnotationJobDefaults on a unit has the settings of its kind that hold where its job says nothing. The controller
+	// writes them. While the unit holds quota they stay as they are.
+	AnnotationJobDefaults = "koord-queue/job-defaults"
 	// AnnotationHeartbeat on a unit without consumer is when its creator last said that it uses the unit, in RFC 3339.
 	AnnotationHeartbeat = "koord-queue/heartbeat"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.
