@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobdefaults"
 )
 
 const (
@@ -66,6 +66,9 @@ type Jobs struct {
 	Aliases []alias.Entry `json:"aliases,omitempty"`
 	// Gangs lists those of the kinds whose jobs are one gang each, whether they ask for it or not.
 	Gangs []string `json:"gangs,omitempty"`
+	// JobDefaults are settings of jobs by kind: gang, preemptible, priorityClassName, maxExecutionTime and grace. They hold
+	// where the job says nothing.
+	JobDefaults []jobdefaults.Entry `json:"jobDefaults,omitempty"`
 	// UnmanagedJobs says what becomes of jobs of these kinds in the selected namespaces that ask for no queue. Absent is
 	// Warn where NamespaceSelector names namespaces, and Pass where it selects all.
 	UnmanagedJobs UnmanagedJobs `json:"unmanagedJobs,omitempty"`
@@ -117,8 +120,7 @@ func Parse(text string) (Jobs, error) {
 		return Jobs{}, err
 	}
 	for i, name := range m.Gangs {
-		j := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.String() == name })
-		if j < 0 || !kinds[j].CanBeSuspended() {
+		if !suspendable(kinds, name) {
 			return Jobs{}, fmt.Errorf("%s.gangs[%d]: %q is none of the kinds here that can be suspended",
 				Key, i, name)
 		}
@@ -128,6 +130,9 @@ func Parse(text string) (Jobs, error) {
 			return Jobs{}, fmt.Errorf("%s.otherQueueLabels[%d]: %q is not the key of a label: %s",
 				Key, i, key, strings.Join(problems, "; "))
 		}
+	}
+	if err := m.checkDefaults(kinds); err != nil {
+		return Jobs{}, err
 	}
 	if err := m.checkAliases(); err != nil {
 		return Jobs{}, err
@@ -175,6 +180,8 @@ func (m Jobs) withDefaults() Jobs {
 	slices.SortStableFunc(kinds, func(a, b KindEntry) int { return strings.Compare(a.String(), b.String()) })
 	m.Kinds = slices.CompactFunc(kinds, func(a, b KindEntry) bool { return a.Name != "" && a.Name == b.Name })
 	m.OtherQueueLabels, m.SchedulerNames, m.Gangs = sorted(m.OtherQueueLabels), sorted(m.SchedulerNames), sorted(m.Gangs)
+	m.JobDefaults = slices.Clone(m.JobDefaults)
+	slices.SortStableFunc(m.JobDefaults, func(a, b jobdefaults.Entry) int { return strings.Compare(a.Kind, b.Kind) })
 	if m.ManageMappedNamespaces == MappedLabelled {
 		m.ManageMappedNamespaces = "" // so that the hash is that of configurations from before there was a choice
 	}

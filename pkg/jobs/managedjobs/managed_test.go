@@ -58,6 +58,13 @@ func TestParseManagedJobs(t *testing.T) {
 		"mapped":         {"manageMappedNamespaces: Sometimes", "none of Never, Labelled and Always"},
 		"other gangs":    {"gangs: [PyTorchJob.v1.kubeflow.org]", "gangs[0]"},
 		"gated gangs":    {"kinds: [Deployment.v1.apps]\ngangs: [Deployment.v1.apps]", "can be suspended"},
+		"other defaults": {"jobDefaults: [{kind: PyTorchJob.v1.kubeflow.org}]",
+			"managedJobs.jobDefaults[kind=PyTorchJob.v1.kubeflow.org]: it is none of the kinds here"},
+		"gated defaults": {"kinds: [Deployment.v1.apps]\njobDefaults: [{kind: Deployment.v1.apps}]", "can be suspended"},
+		"twice":          {"jobDefaults: [{kind: Job.v1.batch}, {kind: Job.v1.batch}]", "[kind=Job.v1.batch] is there twice"},
+		"a bad default": {"jobDefaults: [{kind: Job.v1.batch, gang: {waitTime: x}}]",
+			`jobDefaults[kind=Job.v1.batch].gang.waitTime: "x"`},
+		"unknown default": {"jobDefaults: [{kind: Job.v1.batch, timeout: 1s}]", "timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(tc.text)
@@ -94,6 +101,24 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		"operator: In, values: [y, x]}]}")
 	require.NoError(t, err)
 	require.Equal(t, a.Hash(), b.Hash())
+}
+
+func TestDefaults(t *testing.T) {
+	const text = "kinds: [Job.v1.batch, JobSet.v1alpha2.jobset.x-k8s.io]\n" +
+		"jobDefaults: [{kind: JobSet.v1alpha2.jobset.x-k8s.io}, {kind: Job.v1.batch, grace: 30s, preemptible: false}]"
+	m, err := Parse(text)
+	require.NoError(t, err)
+	p, err := NewPredicate(m)
+	require.NoError(t, err)
+	require.Equal(t, `{"preemptible":false,"grace":"30s"}`, Defaults(p, batchJob(t)).Text())
+	turned, err := Parse("kinds: [Job.v1.batch, JobSet.v1alpha2.jobset.x-k8s.io]\n" +
+		"jobDefaults: [{kind: Job.v1.batch, preemptible: false, grace: 30s}, {kind: JobSet.v1alpha2.jobset.x-k8s.io}]")
+	require.NoError(t, err)
+	require.Equal(t, m.Hash(), turned.Hash())
+	without, err := NewPredicate(Default())
+	require.NoError(t, err)
+	require.Nil(t, Defaults(without, batchJob(t)))
+	require.NotEqual(t, without.Hash(), p.Hash())
 }
 
 func TestPredicate(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobdefaults"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
@@ -54,6 +55,7 @@ type Predicate struct {
 	schedulerNames   []string
 	aliases          alias.Table
 	gangs            []string
+	defaults         []jobdefaults.Entry
 	unmanaged        UnmanagedJobs
 	hash             string
 }
@@ -85,6 +87,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 		schedulerNames:   m.SchedulerNames,
 		aliases:          aliases,
 		gangs:            m.Gangs,
+		defaults:         m.JobDefaults,
 		unmanaged:        m.UnmanagedJobs,
 		hash:             m.Hash(),
 	}
