@@ -176,6 +176,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	s.Creation.Quota = quotaOfNamespace(name, takers)
 	predicate := o.options.Predicate
 	s.Schedules, s.EveryJobIsGang = predicate.Schedules, predicate.EveryJobIsGang(o.kind)
+	s.Defaults = managedjobs.Defaults(predicate, o.kind)
 	labels := podLabels(job, s.Creation)
 	if predicate.AsksForMapping(namespace.Labels) {
 		labels = append(labels, managedjobs.MappedNamespace(len(takers) > 0))
@@ -198,10 +199,6 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 		s.Cluster = o.shared.Survey.Look(ctx)
 	}
 	s.Priorities.Most = mostOf(namespace.Annotations)
-	priority, _ := job.Priority() // what is wrong with it, the plan says
-	if class := s.Creation.PriorityClass(priority.Class); class != nil {
-		s.Priorities.Class = &class.Value
-	}
 	return nil
 }
 

@@ -97,7 +97,14 @@ func create(s *Situation) Action {
 	return CreateUnit{Unit: s.want, Event: event.Normal("Queued", "Queue", note)}
 }
 
+// adopt a job as it runs. Pods that we did not make say nothing by default.
 func adopt(s *Situation) Action {
+	if s.Defaults != nil && !s.Job.HasAdditions() {
+		as := *s
+		as.Defaults = nil
+		as.ask()
+		s = &as
+	}
 	u := s.want.DeepCopy()
 	u.Spec.Active = nil // it runs; what is wrong with it cannot keep it from that
 	delete(u.Annotations, v1alpha1.AnnotationParkedReason)

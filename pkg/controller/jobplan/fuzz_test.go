@@ -42,7 +42,9 @@ func observed(kind, job, unit string, bound byte, managed bool) (Situation, bool
 	if !ok || len(job)+len(unit) > 1<<14 {
 		return o, false
 	}
-	o.Kind = found
+	if o.Kind = found; bound >= 6 {
+		o.Defaults = &someDefaults
+	}
 	if job != "" {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON([]byte(job)); err != nil || object.IsList() ||

@@ -152,7 +152,7 @@ func noticeOf(s *Situation) *Notice {
 
 // graceOf a job is what it asks for, up to the bound of its queue.
 func graceOf(s *Situation) time.Duration {
-	seconds, err := strconv.ParseInt(s.Job.Object.GetAnnotations()[v1alpha1.AnnotationGrace], 10, 32)
+	seconds, err := strconv.ParseInt(s.read.Object.GetAnnotations()[v1alpha1.AnnotationGrace], 10, 32)
 	if err != nil {
 		return 0
 	}

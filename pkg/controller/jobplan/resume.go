@@ -151,6 +151,7 @@ func additions(s *Situation, job *jobs.Job) map[string]jobs.Addition {
 			additions[set] = addition
 		}
 	}
+	job.Defaults = s.read.Defaults
 	for _, gang := range jobs.Gangs(job, s.EveryJobIsGang) {
 		for _, set := range gang.PodSets {
 			if addition, ok := additions[set]; ok { // pod sets that cannot be read are not among them
@@ -206,11 +207,11 @@ func chargedElsewhere(s *Situation) bool {
 }
 
 // gangedOtherwise says whether they would be in another gang or group than the job is now, or in one that needs more
-// pods than it has.
+// pods than it has, or with other settings.
 func gangedOtherwise(s *Situation) bool {
 	return filledOtherwise(s, func(template *corev1.PodTemplateSpec) [2]string {
-		return [2]string{template.Annotations[extension.AnnotationGangName],
-			template.Annotations[extension.AnnotationGangMinNum] + template.Annotations[extension.AnnotationGangGroups]}
+		of := func(key string) string { return template.Annotations[extension.AnnotationGangPrefix+key] }
+		return [2]string{of("/name"), of("/min-available") + of("/groups") + of("/mode") + of("/waiting-time")}
 	})
 }
 

@@ -25,8 +25,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobdefaults"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
@@ -81,6 +83,8 @@ type Situation struct {
 	Schedules func(schedulerName string) bool `json:"-"`
 	// EveryJobIsGang: jobs of the kind are gangs whether they ask for it or not.
 	EveryJobIsGang bool
+	// Defaults of the kind; nil is none.
+	Defaults *jobdefaults.Settings
 	// Priorities that the job may have.
 	Priorities jobunit.Priorities
 	// Creation is what the cluster does to the pods of the job.
@@ -104,9 +108,10 @@ type Situation struct {
 	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
 	RunningSince *metav1.Time
 
-	// What follows from it: whose the unit is, what the job asks for, the unit that it should have, and its pod templates
-	// as resuming would make them, once somebody has asked.
+	// What follows from it: whose the unit is, the job as it is read, what it asks for, the unit that it should have, and
+	// its pod templates as resuming would make them, once somebody has asked.
 	rel    jobunit.Relation
+	read   *jobs.Job
 	demand jobunit.Demand
 	want   *v1alpha1.QueueUnit
 	filled *filling
@@ -114,10 +119,11 @@ type Situation struct {
 
 // ask reads what the job asks for.
 func (s *Situation) ask() {
-	plain := s.Job.Plain(asked(s))
+	plain, defaults := s.Job.Plain(asked(s)), s.defaults()
 	plain.Alias = s.Alias
-	s.demand = jobunit.DemandOf(plain, s.Creation, s.Options.WholeTemplates)
-	s.demand.JoinGangs(plain, s.EveryJobIsGang)
+	s.read = defaults.Apply(plain)
+	s.demand = jobunit.DemandOf(s.read, s.Creation, s.Options.WholeTemplates)
+	s.demand.JoinGangs(s.read, s.EveryJobIsGang)
 	if !s.Options.PartialAdmission {
 		s.demand.OnlyWhole()
 	}
@@ -125,8 +131,29 @@ func (s *Situation) ask() {
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)
 	}
-	s.want = jobunit.Of(s.Job, s.demand, s.Priorities.Of(&s.demand))
+	if class := s.Creation.PriorityClass(s.demand.Priority.Class); class != nil {
+		s.Priorities.Class = &class.Value
+	}
+	s.want = jobunit.Of(s.read, s.demand, s.Priorities.Of(&s.demand))
+	if defaults != nil {
+		jobunit.Annotate(s.want, v1alpha1.AnnotationJobDefaults, defaults.Text())
+	}
 	if s.rel == jobunit.Own {
 		override.Apply(s.want, s.Unit)
 	}
+}
+
+// defaults that the job is read with: those of its kind. A job that runs, or holds quota, keeps those that its unit
+// has; its pods were made with them.
+func (s *Situation) defaults() *jobdefaults.Settings {
+	if s.rel == jobunit.Own && (unit.Phase(s.Unit.Status.Phase).Holds() || !s.Job.Suspended()) {
+		return jobdefaults.Read(s.Unit.Annotations[v1alpha1.AnnotationJobDefaults])
+	}
+	d := s.Defaults
+	if d == nil || d.PriorityClassName == "" || s.Creation.PriorityClass(d.PriorityClassName) != nil {
+		return d
+	}
+	known := *d
+	known.PriorityClassName = "" // the class is not there, and the administrator is told
+	return &known
 }

@@ -45,9 +45,10 @@ var ownAnnotations = []string{
 	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
 	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationResumed,
 	v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationWholeCounts,
+	v1alpha1.AnnotationJobDefaults,
 }
 
-// Of is the unit that the job should have, with this priority.
+// Of is the unit that the job should have, with this priority. The job is read as its demand was.
 func Of(job *jobs.Job, d Demand, priority *int32) *v1alpha1.QueueUnit {
 	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   job.Object.GetNamespace(),
@@ -285,7 +286,7 @@ func correctMeta(u, want *v1alpha1.QueueUnit) {
 	}
 	for _, key := range []string{
 		v1alpha1.QueueNameKey, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationAdopted,
-		v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs,
+		v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationJobDefaults,
 	} {
 		Set(u.Annotations, key, want.Annotations[key])
 	}
