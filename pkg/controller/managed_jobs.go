@@ -21,6 +21,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -89,6 +90,9 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		logger.Info("The configuration of managed jobs changed and takes effect", "before", r.hash, "now", hash)
 		r.Use(predicate)
 		r.hash = hash
+		if err := r.tellClasses(ctx, cm, m.DefaultClasses()); err != nil {
+			logger.Error(err, "Priority classes of the configuration of managed jobs cannot be read")
+		}
 	}
 	if !exists || cm.Annotations[managedjobs.AnnotationHash] == r.hash {
 		return ctrl.Result{}, nil
@@ -103,4 +107,19 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// tellClasses that defaults name and that do not exist. Jobs are queued without such a class.
+func (r *ManagedJobsReconciler) tellClasses(ctx context.Context, cm *corev1.ConfigMap, names []string) error {
+	for _, name := range names {
+		err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &schedulingv1.PriorityClass{})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil {
+			event.Record(r.Recorder, cm, event.Warning("UnknownPriorityClass", "Read", fmt.Sprintf(
+				"jobDefaults names priorityClassName %q, which does not exist; it sets nothing until it does", name)))
+		}
+	}
+	return nil
 }

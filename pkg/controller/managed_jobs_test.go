@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -84,6 +85,15 @@ func TestManagedJobsReconciler(t *testing.T) {
 	m, err := ReadManagedJobs(ctx, c, key.Namespace)
 	require.NoError(t, err)
 	require.True(t, m.RequireQueueName)
+
+	require.NoError(t, c.Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "there"}}))
+	<-recorder.Events
+	write("kinds: [Job.v1.batch, JobSet.v1alpha2.jobset.x-k8s.io]\njobDefaults: [{kind: Job.v1.batch, " +
+		"priorityClassName: there}, {kind: JobSet.v1alpha2.jobset.x-k8s.io, priorityClassName: gone}]")
+	require.Len(t, used, 2, "that is not fatal")
+	require.Contains(t, <-recorder.Events, `UnknownPriorityClass jobDefaults names priorityClassName "gone"`)
+	reconcile()
+	require.Empty(t, recorder.Events)
 
 	require.NoError(t, c.Delete(ctx, cm))
 	m, err = ReadManagedJobs(context.Background(), client.Reader(c), key.Namespace)
