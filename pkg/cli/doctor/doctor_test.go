@@ -27,6 +27,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -209,7 +210,7 @@ func (w *world) read(t *testing.T) *Installation {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionregistrationv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme,
-		kueue.AddToScheme, v1alpha1.AddToScheme,
+		kueue.AddToScheme, schedulingv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		require.NoError(t, add(scheme))
 	}
@@ -275,6 +276,9 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"AliasOfInstalledSystem": func(t *testing.T, w *world) {
 			w.understandKueue(t)
 			w.served["kueue.x-k8s.io/v1beta2"] = []string{"localqueues"}
+		},
+		"PriorityClassMissing": func(t *testing.T, w *world) {
+			w.configure(t, "jobDefaults: [{kind: Job.v1.batch, priorityClassName: gone}]")
 		},
 		"ManagedJobsNotRead": func(_ *testing.T, w *world) {
 			w.find("ConfigMap",
@@ -356,13 +360,26 @@ func TestEveryFaultIsFound(t *testing.T) {
 
 // understandKueue has the labels of Kueue understood, and the controller has read that.
 func (w *world) understandKueue(t *testing.T) {
-	text := managedText + "schedulerNames: [koord-scheduler]\naliases:\n" +
-		"- {system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: a}}}\n"
+	w.configure(t, "schedulerNames: [koord-scheduler]\naliases:\n"+
+		"- {system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: a}}}\n")
+}
+
+// configure more, and the controller has read it.
+func (w *world) configure(t *testing.T, more string) {
+	text := managedText + more
 	m, err := managedjobs.Parse(text)
 	require.NoError(t, err)
 	configMap := w.find("ConfigMap", managedjobs.ConfigMap).(*corev1.ConfigMap)
 	configMap.Data[managedjobs.Key] = text
 	configMap.SetAnnotations(map[string]string{managedjobs.AnnotationHash: m.Hash()})
+}
+
+// TestADefaultClassThatIsThere is no fault.
+func TestADefaultClassThatIsThere(t *testing.T) {
+	w := healthy(t)
+	w.configure(t, "jobDefaults: [{kind: Job.v1.batch, priorityClassName: there}]")
+	w.add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
+	require.Empty(t, Examine(w.read(t)))
 }
 
 // TestAnAliasOfASystemThatIsNotInstalled is no fault.

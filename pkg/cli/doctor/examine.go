@@ -241,6 +241,10 @@ func (i *Installation) managed() (f []Finding) {
 			"See whether a controller leads; read its log."})
 	}
 	f = append(f, i.aliases(m.Aliases)...)
+	for _, class := range i.MissingClasses {
+		f = append(f, Finding{Warning, "PriorityClassMissing", fmt.Sprintf("jobDefaults of %s names PriorityClass %s, which "+
+			"does not exist: it sets nothing.", name, class), "Create the class, or correct the ConfigMap."})
+	}
 	for n := range i.Managed {
 		kind := &i.Managed[n]
 		if i.Served != nil && !i.Served[kind.GVR.GroupVersion()][kind.GVR.Resource] {

@@ -27,6 +27,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,8 @@ type Installation struct {
 	// Managed are the kinds of jobs that ManagedJobs names, and Denied the rights that the controller lacks for each.
 	Managed []jobkind.Kind
 	Denied  map[string][]string
+	// MissingClasses are the priority classes that ManagedJobs names and that do not exist.
+	MissingClasses []string
 	// Tenancy is the ConfigMap with the parameters of the policies.
 	Tenancy  *corev1.ConfigMap
 	Policies map[string]bool
@@ -261,6 +264,12 @@ func (r *reader) managedJobs() {
 	predicate, err := managedjobs.NewPredicate(m)
 	if err != nil {
 		return
+	}
+	for _, name := range m.DefaultClasses() {
+		what := "PriorityClass " + name
+		if !r.get(what, types.NamespacedName{Name: name}, &schedulingv1.PriorityClass{}) && !i.couldNotRead(what) {
+			i.MissingClasses = append(i.MissingClasses, name)
+		}
 	}
 	i.Managed = predicate.Kinds()
 	for n := range i.Managed {
