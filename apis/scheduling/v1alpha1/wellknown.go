@@ -92,8 +92,8 @@ const (
 	// AnnotationGangs lists; both are sorted names, comma separated. The controller writes them.
 	AnnotationGangGroup = "koord-queue/gang-group"
 	AnnotationGangs     = "koord-queue/gangs"
-	// AnnotationJobDefaults on a unit has the settings of its kind that hold where its job says nothing. The controller
-	// writes them. While the unit holds quota they stay as they are.
+	// AnnotationJobDefaults on a unit has the defaults that its job was read with. The controller writes it, and keeps it
+	// while the unit holds quota.
 	AnnotationJobDefaults = "koord-queue/job-defaults"
 	// AnnotationHeartbeat on a unit without consumer is when its creator last said that it uses the unit, in RFC 3339.
 	AnnotationHeartbeat = "koord-queue/heartbeat"
