@@ -23,7 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -102,6 +104,10 @@ func TestJobDefaults(t *testing.T) {
 
 	c.create(t, newJob(ns, "waits", ofQuota("a"), pods(2)))
 	c.waitPhase(t, ns, "waits", schedulingv1alpha1.PhaseEnqueued, "")
+	_, err := c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "waits", types.MergePatchType,
+		[]byte(`{"spec":{"template":{"spec":{"priorityClassName":"batch"}}}}`), metav1.PatchOptions{})
+	require.True(t, apierrors.IsInvalid(err), "so its pods cannot have the default class: %v", err)
+
 	uids := c.uidsOf(t, ns, "plain")
 	require.NoError(t, c.Apply(t.Context(), defaultsOfJobs("2h")))
 	require.Eventually(t, func() bool {
