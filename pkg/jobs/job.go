@@ -206,7 +206,8 @@ type Priority struct {
 }
 
 // Priority reads the job's own field, else the first pod template, else the default; an annotation puts its number in
-// the place of theirs. The error is ErrMalformed for one that is no 32-bit integer; then what would hold without it is returned.
+// the place of theirs. The error is ErrMalformed for one that is no 32-bit integer; then what would hold without it is
+// returned.
 func (j *Job) Priority() (Priority, error) {
 	sets, _ := j.podSets()
 	priority := templatePriority(sets)

@@ -66,8 +66,8 @@ type Jobs struct {
 	Aliases []alias.Entry `json:"aliases,omitempty"`
 	// Gangs lists those of the kinds whose jobs are one gang each, whether they ask for it or not.
 	Gangs []string `json:"gangs,omitempty"`
-	// JobDefaults are settings of jobs by kind: gang, preemptible, priorityClassName, maxExecutionTime and grace. They hold
-	// where the job says nothing.
+	// JobDefaults are settings of jobs by kind: gang, preemptible, priorityClassName, maxExecutionTime and grace. They
+	// hold where the job says nothing.
 	JobDefaults []jobdefaults.Entry `json:"jobDefaults,omitempty"`
 	// UnmanagedJobs says what becomes of jobs of these kinds in the selected namespaces that ask for no queue. Absent is
 	// Warn where NamespaceSelector names namespaces, and Pass where it selects all.
