@@ -18,7 +18,9 @@ package operators_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,8 +30,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -145,6 +150,48 @@ func TestGangs(t *testing.T) {
 			l.requireGang(l.unit().Name, 2, pod)
 		}
 	})
+	c.byDefault(t, "pytorchjob", "jobset")
+	for _, name := range []string{"pytorchjob", "jobset"} {
+		t.Run(name+" by default", func(t *testing.T) {
+			l := c.create(t, kind(name), "gang-default-"+name, false, inQuota("gang-default-"+name))
+			l.quota("100")
+			l.requireDefaults(l.awaitRunning())
+			l.setActive(false)
+			l.awaitNoPods()
+			l.eventually("it is as its owner wrote it", func(context.Context) (bool, error) {
+				text, err := l.current().MarshalJSON()
+				return !strings.Contains(string(text), extension.AnnotationGangWaitTime), err
+			})
+			l.setActive(true)
+			l.awaitPhase(v1alpha1.PhaseRunning)
+			l.requireDefaults(l.awaitRunning())
+		})
+	}
+}
+
+// byDefault gives the kinds defaults.
+func (c *cluster) byDefault(t *testing.T, files ...string) {
+	t.Helper()
+	kinds, defaults := "kinds:\n", "jobDefaults:\n"
+	for _, kind := range jobkind.Builtin() {
+		if slices.Contains(files, kind.File()) {
+			kinds += "- " + kind.String() + "\n"
+			defaults += "- {kind: " + kind.String() + ", gang: {waitTime: 5m, mode: NonStrict}, preemptible: true}\n"
+		}
+	}
+	c.configure(t, kinds+defaults)
+	c.awaitManaged(t)
+}
+
+// requireDefaults: the operator gives them to its pods.
+func (l *life) requireDefaults(pods []corev1.Pod) {
+	l.t.Helper()
+	l.requireGang(l.unit().Name, l.kind.pods, pods...)
+	for i := range pods {
+		require.Equal(l.t, "5m", pods[i].Annotations[extension.AnnotationGangWaitTime])
+		require.Equal(l.t, "NonStrict", pods[i].Annotations[extension.AnnotationGangMode])
+		require.Equal(l.t, "true", pods[i].Labels[v1alpha1.LabelPreemptible])
+	}
 }
 
 // requireGang: the pods are of this gang; of none without a name.
