@@ -126,7 +126,7 @@ func (o *submitOptions) submit(
 		labels[v1alpha1.QueueNameKey] = o.queue
 	}
 	job.SetLabels(labels)
-	if kind.CanBeSuspended() {
+	if jobs.CanBeSuspended(jobs.Open(kind, job)) {
 		if err := jobs.EditOf(kind, job).SetSuspend(true); err != nil {
 			return nil, err
 		}

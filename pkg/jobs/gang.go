@@ -78,7 +78,7 @@ func Gangs(job *Job, everyJob bool) []Gang {
 	if rule == nil {
 		rule = &jobkind.Gang{}
 	}
-	if !job.Kind.CanBeSuspended() || rule.Unless != nil && rule.Unless.Holds(job.Object.Object) {
+	if !CanBeSuspended(job) || rule.Unless != nil && rule.Unless.Holds(job.Object.Object) {
 		return nil
 	}
 	sets, err := job.podSets()

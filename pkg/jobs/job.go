@@ -140,7 +140,7 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 	for i := range sets {
 		s := &sets[i]
 		object, _ := s.MetadataAt(jobkind.LabelsKey)
-		reached := object != nil && j.Kind.CanBeSuspended() && !s.Early
+		reached := object != nil && CanBeSuspended(j) && !s.Early
 		if reached || jobkind.FirstOf(s.Metadata(jobkind.LabelsKey), v1alpha1.LabelQuotaName) != "" {
 			continue
 		}
@@ -160,7 +160,7 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 // its pods is refused for min.
 func (j *Job) Preemptible() string {
 	keys := []string{v1alpha1.LabelPreemptible}
-	if j.Kind.CanBeSuspended() { // its pods get the label that ElasticQuota reads
+	if CanBeSuspended(j) { // its pods get the label that ElasticQuota reads
 		keys = append(keys, v1alpha1.LabelPreemptibleFallback)
 	}
 	valueOf := func(labels map[string]string) string { return jobkind.FirstOf(labels, keys...) }

@@ -32,6 +32,11 @@ type PodSetSize struct {
 	Pods int64
 }
 
+// CanBeSuspended says whether the job can be suspended. Pods of one that cannot wait in the scheduler.
+func CanBeSuspended(j *Job) bool {
+	return j.Kind.CanBeSuspended() && !j.Kind.SuspendUnless.Holds(j.Object.Object)
+}
+
 // Suspended says whether the job is suspended.
 func (j *Job) Suspended() bool {
 	if len(j.Kind.SuspendField) == 0 {
@@ -189,18 +194,18 @@ func selectorAt(job *unstructured.Unstructured, p jobkind.Path) labels.Selector 
 	return selector
 }
 
-// SuspendedByUs says whether MarkSuspended holds. It never does for a kind that cannot be suspended: such a mark was
+// SuspendedByUs says whether MarkSuspended holds. It never does for a job that cannot be suspended: such a mark was
 // written by somebody else.
 func (j *Job) SuspendedByUs() bool {
-	return j.Kind.CanBeSuspended() &&
+	return CanBeSuspended(j) &&
 		j.Object.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
 }
 
 // HasAdditions says whether the job carries a record of what resuming wrote into its pod templates. None is ours on a
-// job of a kind that cannot be suspended.
+// job that cannot be suspended.
 func (j *Job) HasAdditions() bool {
 	_, ok := j.Object.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
-	return ok && j.Kind.CanBeSuspended()
+	return ok && CanBeSuspended(j)
 }
 
 // HasUpdates says whether what admission checks asked for was written into its pod templates.
@@ -219,5 +224,5 @@ func (j *Job) HasUpdates() bool {
 // HasCounts says whether the job carries a record of numbers of pods that it was resumed with.
 func (j *Job) HasCounts() bool {
 	_, ok := j.Object.GetAnnotations()[v1alpha1.AnnotationWholeCounts]
-	return ok && j.Kind.CanBeSuspended()
+	return ok && CanBeSuspended(j)
 }

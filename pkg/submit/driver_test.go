@@ -67,8 +67,8 @@ func TestRefused(t *testing.T) {
 		"cluster that stays": {"koord", rayjob, Job{}, func(o Object) {
 			_ = writeField(o, podset.PathOf(".spec.shutdownAfterJobFinishes"), false)
 		}, ErrInvalid},
-		"cluster of others": {"yunikorn", rayjob, Job{}, func(o Object) {
-			o["spec"] = Object{"clusterSelector": Object{"a": "b"}, "shutdownAfterJobFinishes": true}
+		"suspended in a cluster of others": {"koord", rayjob, Job{}, func(o Object) {
+			o["spec"] = Object{"clusterSelector": Object{"ray.io/cluster": "b"}, "suspend": true}
 		}, ErrInvalid},
 		"no name":      {"koord", rayjob, Job{}, func(o Object) { delete(o, "metadata") }, ErrInvalid},
 		"unknown kind": {"koord", rayjob, Job{}, func(o Object) { o["kind"] = "RayService" }, ErrUnknownKind},
@@ -86,6 +86,24 @@ func TestRefused(t *testing.T) {
 		if _, _, err := driverOf(t, c.driver).Label(c.job, object); !errors.Is(err, c.want) {
 			t.Errorf("%s: have %v, want %v", name, err, c.want)
 		}
+	}
+}
+
+// TestGuestsAreNotSuspended: KubeRay fails a suspended RayJob that runs in a cluster of others.
+func TestGuestsAreNotSuspended(t *testing.T) {
+	object := readObject(t, "testdata/jobs/rayjob.yaml")
+	object["spec"] = Object{"clusterSelector": Object{"ray.io/cluster": "b"},
+		"submitterPodTemplate": Object{"spec": Object{"containers": []any{}}}}
+	labelled, _, err := driverOf(t, "koord").Label(Job{Quota: "a"}, object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if suspended, _ := podset.Lookup(labelled, podset.PathOf(".spec.suspend")).(bool); suspended {
+		t.Error("it is suspended")
+	}
+	at := podset.Path{"spec", "submitterPodTemplate", "metadata", "labels", "quota.scheduling.koordinator.sh/name"}
+	if podset.Lookup(labelled, at) != "a" {
+		t.Errorf("its submitter is not charged: %v", labelled)
 	}
 }
 

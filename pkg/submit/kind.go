@@ -43,6 +43,7 @@ type kind struct {
 	Gang       *podset.GangRule    `json:"gang"`
 	sets       []podset.Set
 	valid      []*podset.Condition
+	runs       *podset.Condition
 	unless     *podset.Condition
 	minimum    []podset.Term
 }
@@ -90,6 +91,9 @@ func readKind(text []byte) (*kind, error) {
 	}
 	for _, v := range k.Valid {
 		k.valid = append(k.valid, compile(v.Rule))
+	}
+	if k.Suspend != nil {
+		k.runs = compile(k.Suspend.Unless)
 	}
 	if k.Gang != nil {
 		k.unless, k.minimum = compile(k.Gang.Unless), podset.TermsOf(k.Gang.Minimum)

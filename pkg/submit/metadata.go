@@ -136,13 +136,13 @@ func (s *PodSet) setScheduler(name string) error {
 	return writeField(to, at, name)
 }
 
-// suspend the job, if its kind can be. A job that the queue cannot suspend is refused.
+// suspend the job, if it can be. A job that the queue cannot suspend is refused.
 func (w *work) suspend() error {
 	if err := w.valid(); err != nil {
 		return err
 	}
 	switch s := w.kind.Suspend; {
-	case s == nil:
+	case s == nil || w.kind.runs.Holds(w.object):
 		return nil
 	case s.Field != "":
 		return writeField(w.object, podset.PathOf(s.Field), true)

@@ -175,10 +175,13 @@ func (o *options) list(ctx context.Context, out io.Writer) error {
 	return w.Flush()
 }
 
+// neverSuspended stands for how a job is suspended that cannot be.
+const neverSuspended = "- (its pods wait)"
+
 func suspendedBy(k *jobkind.Kind) string {
 	switch {
 	case !k.CanBeSuspended():
-		return "- (its pods wait)"
+		return neverSuspended
 	case len(k.SuspendField) > 0:
 		return k.SuspendField.String()
 	default:
@@ -388,7 +391,11 @@ func describe(out io.Writer, kind *jobkind.Kind, job *unstructured.Unstructured)
 		return err
 	}
 	fmt.Fprintf(w, "Priority:\t%s\n", priorityText(priority))
-	fmt.Fprintf(w, "Suspended by:\t%s\n", suspendedBy(kind))
+	by := suspendedBy(kind)
+	if !jobs.CanBeSuspended(jobs.Open(kind, job)) {
+		by = neverSuspended
+	}
+	fmt.Fprintf(w, "Suspended by:\t%s\n", by)
 	fmt.Fprintf(w, "State:\t%s\n", stateText(kind, job))
 	if why := jobs.Open(kind, job).Invalid(); why != "" {
 		fmt.Fprintf(w, "Cannot be queued:\t%s\n", why)
@@ -422,7 +429,7 @@ func describe(out io.Writer, kind *jobkind.Kind, job *unstructured.Unstructured)
 
 // written prints what admission writes into the job.
 func written(out io.Writer, kind *jobkind.Kind, job *unstructured.Unstructured, sets []jobs.PodSet) error {
-	if !kind.CanBeSuspended() {
+	if !jobs.CanBeSuspended(jobs.Open(kind, job)) {
 		fmt.Fprintln(out, "\nNothing is written into it: its pods wait in the scheduler.")
 		return nil
 	}

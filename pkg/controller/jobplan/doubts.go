@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // The controller warns when it queues a job that cannot run on the present cluster. The job waits nevertheless, because
@@ -53,7 +54,7 @@ func doubts(s *Situation) []Action {
 // ignoredKeys tells of keys of the stand-alone Koord-Queue that have no effect on this kind of job.
 func ignoredKeys(s *Situation) []Action {
 	honoured := []string{s.Kind.SuspendAnnotation}
-	if s.Kind.CanBeSuspended() {
+	if jobs.CanBeSuspended(s.Job) {
 		honoured = append(honoured, v1alpha1.LabelPreemptibleFallback)
 	}
 	words := formerkey.Ignored(formerkey.Job, s.Job.Object.GetLabels(), s.Job.Object.GetAnnotations(), honoured...)

@@ -22,12 +22,16 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // enter gives a job its unit: adopted if it runs already, else suspended first.
 func enter(s *Situation) (Decision, bool) {
 	if s.rel != jobunit.Absent {
 		return Decision{}, false
+	}
+	if len(s.want.Spec.PodSets) == 0 && s.demand.Problem == nil && !jobs.CanBeSuspended(s.Job) {
+		return Decision{}, true // it has no pods to queue, and is not kept from running
 	}
 	queue := append(append([]Action{create(s)}, doubts(s)...), ignoredKeys(s)...)
 	if s.Job.Suspended() {
@@ -51,7 +55,7 @@ func enter(s *Situation) (Decision, bool) {
 
 // suspendable: the job has no pods while it is suspended. Pods of another are held back by the scheduler.
 func suspendable(s *Situation) bool {
-	return s.Kind.CanBeSuspended() && s.Job.Invalid() == ""
+	return jobs.CanBeSuspended(s.Job) && s.Job.Invalid() == ""
 }
 
 // mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units

@@ -22,6 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
@@ -82,7 +83,7 @@ func suspendedByOwner(s *Situation) bool {
 // stopped says that the job was let go once, or was adopted, and is suspended without our mark.
 func stopped(s *Situation) bool {
 	_, stamped := stampOf(s)
-	return s.Kind.CanBeSuspended() && s.Job.Suspended() && !s.Job.SuspendedByUs() &&
+	return jobs.CanBeSuspended(s.Job) && s.Job.Suspended() && !s.Job.SuspendedByUs() &&
 		(stamped || s.Unit.Annotations[v1alpha1.AnnotationAdopted] != "")
 }
 

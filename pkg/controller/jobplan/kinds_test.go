@@ -79,6 +79,18 @@ spec:
 `)
 }
 
+// guestRayJob runs in a RayCluster of others, and is submitted in this mode.
+func guestRayJob(t testing.TB, mode string) *scene {
+	return sceneOf(t, "RayJob.v1.ray.io", `
+spec:
+  clusterSelector: {ray.io/cluster: shared}
+  submissionMode: `+mode+`
+  submitterPodTemplate:
+    metadata: {labels: {quota.scheduling.koordinator.sh/name: a}}
+    spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}
+`)
+}
+
 // trainJob has its child if it is to have it.
 func trainJob(t testing.TB, suspended, child bool) *scene {
 	s := sceneOf(t, "TrainJob.v1alpha1.trainer.kubeflow.org", "spec: {runtimeRef: {name: torch}}").
@@ -134,6 +146,16 @@ func TestPlanOfKinds(t *testing.T) {
 		"it waits with a reason": {rayJob(t).job(false, "spec", "shutdownAfterJobFinishes").withUnit(waiting),
 			"status Enqueued"},
 		"it is corrected by its user": {rayJob(t).job(true, "spec", "suspend").withUnit(waiting), ""},
+
+		// KubeRay fails a RayJob in a cluster of others that is suspended: its submitter waits in the scheduler.
+		"a RayJob in a cluster of others":       {guestRayJob(t, "K8sJobMode"), "create unit [Queued]"},
+		"it waits":                              {guestRayJob(t, "K8sJobMode").withUnit(waiting), ""},
+		"it is admitted":                        {guestRayJob(t, "K8sJobMode").withUnit(released), ""},
+		"it loses its admission":                {guestRayJob(t, "K8sJobMode").withUnit(v1alpha1.PhaseTimeoutBackoff), ""},
+		"it waits with forged marks":            {forgedMarks(guestRayJob(t, "K8sJobMode")).withUnit(waiting), ""},
+		"without a submitter nothing is queued": {guestRayJob(t, "HTTPMode"), ""},
+		"it is suspended by its user": {guestRayJob(t, "K8sJobMode").job(true, "spec", "suspend").withUnit(waiting),
+			"status Enqueued"},
 
 		// Pods of another scheduler are neither held back nor counted.
 		"a job of another scheduler": {otherScheduler(unqueued(t)), "create unit [Queued]"},

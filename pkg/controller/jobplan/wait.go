@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // A job that waits is suspended, and its unit is true while it is in the queue.
@@ -192,7 +193,7 @@ func forget(s *Situation) (Decision, bool) {
 		return Decision{}, false
 	case !s.FreshJob:
 		return look(LookAtJob), true
-	case s.Kind.CanBeSuspended() && !wasResumed(s):
+	case jobs.CanBeSuspended(s.Job) && !wasResumed(s):
 		after := s.Job.Edit()
 		after.MarkSuspended()
 		after.Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))

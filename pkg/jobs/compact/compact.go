@@ -255,7 +255,7 @@ func readsOf(k *jobkind.Kind) (paths []jobkind.Path) {
 func expressionsOf(k *jobkind.Kind) []*jobkind.Expression {
 	all := []*jobkind.Expression{
 		k.Succeeded, k.Failed, k.Message, k.SuspensionSeen, k.Started, k.Running, k.Ready, k.Active,
-		k.ReadyBySet, k.Completed, k.All, k.Reclaimable,
+		k.ReadyBySet, k.Completed, k.All, k.Reclaimable, k.SuspendUnless,
 	}
 	for i := range k.Valid {
 		all = append(all, k.Valid[i].Rule)

@@ -166,6 +166,7 @@ func (c *compiler) suspend(at *field.Path, s *SuspendRule, k *Kind) {
 		}
 	}
 	k.SuspendAnnotation, k.keepsPods = s.Annotation, s.KeepsPods
+	k.SuspendUnless = c.expression(at.Child("unless"), s.Unless, cel.BoolType)
 }
 
 func (c *compiler) valid(at *field.Path, rules []ValidRule, k *Kind) {

@@ -49,15 +49,17 @@ type Kind struct {
 	SuspendField      Path
 	SuspendAnnotation string
 	keepsPods         bool
-	Valid             []Valid
-	Sets              []Set
-	podMetadata       []Path
-	Gang              *Gang
-	PriorityClass     []Path
-	ManagedBy         Path
-	OwnControllers    []string
-	StartTime         Path
-	Pods              PodsBy
+	// SuspendUnless holds for a job that cannot be suspended, although others of its kind can.
+	SuspendUnless  *Expression
+	Valid          []Valid
+	Sets           []Set
+	podMetadata    []Path
+	Gang           *Gang
+	PriorityClass  []Path
+	ManagedBy      Path
+	OwnControllers []string
+	StartTime      Path
+	Pods           PodsBy
 
 	Succeeded, Failed, Message, SuspensionSeen, Started, Running *Expression
 	Ready, ReadyBySet, Active, Completed, All, Reclaimable       *Expression
@@ -105,7 +107,8 @@ func (k *Kind) JobName(unit string) string {
 	return strings.TrimSuffix(unit, "-"+k.UnitSuffix)
 }
 
-// CanBeSuspended says whether jobs of this kind can be suspended. Pods of others wait in the scheduler.
+// CanBeSuspended says whether jobs of this kind can be suspended, but for those that SuspendUnless holds for. Pods of
+// others wait in the scheduler.
 func (k *Kind) CanBeSuspended() bool { return len(k.SuspendField) > 0 || k.SuspendAnnotation != "" }
 
 // KeepsPods says whether pods of a job run on when it is suspended.

@@ -27,6 +27,9 @@ type SuspendRule struct {
 	Annotation string `json:"annotation,omitempty"`
 	// KeepsPods: the operator makes no new pods of a suspended job, and lets those that are there run on.
 	KeepsPods bool `json:"keepsPods,omitempty"`
+	// Unless, an expression, is true of a job that its operator does not let suspend. Nothing is written into such a job:
+	// its pods wait in the scheduler, and name their quota in their template.
+	Unless string `json:"unless,omitempty"`
 }
 
 // GangRule is for kinds whose templates are written when a job is resumed. Without it, jobs are gangs where the
