@@ -33,6 +33,10 @@ const LabelPodGroup = "scheduling.x-k8s.io/pod-group"
 // gangLabels are those by which pods say themselves to which gang of Koordinator they belong.
 var gangLabels = []string{"pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"}
 
+// kubernetesGroup are the fields by which a pod template names a PodGroup of scheduling.k8s.io: since Kubernetes 1.36,
+// and in 1.35.
+var kubernetesGroup = []jobkind.Path{{"spec", "schedulingGroup", "podGroupName"}, {"spec", "workloadRef", "podGroup"}}
+
 // Gang is a number of pods that Koordinator binds together: as many as the gang needs, or none.
 type Gang struct {
 	// PodGroup of scheduling.x-k8s.io that the templates name; empty for the gang of the whole job.
@@ -71,8 +75,9 @@ func (g *Gang) Annotations(unit string) map[string]string {
 
 // Gangs of the job, of which no template carries what resuming adds. Templates that name a PodGroup of
 // scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, by
-// default, or everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written
-// into templates, and where the operator makes pods only once others run: those would wait for each other.
+// default, if a template names a PodGroup of Kubernetes, or everyJob. There is none where a template names a gang of
+// Koordinator itself, where nothing is written into templates, and where the operator makes pods only once others run:
+// those would wait for each other.
 func Gangs(job *Job, everyJob bool) []Gang {
 	rule := job.Kind.Gang
 	if rule == nil {
@@ -85,7 +90,8 @@ func Gangs(job *Job, everyJob bool) []Gang {
 	if err != nil || slices.ContainsFunc(sets, func(s podSetAt) bool { return s.namesGang() }) {
 		return nil
 	}
-	asked := everyJob || job.Defaults.Gang.asks(sets) || rule.When != nil && rule.When.Holds(job.Object.Object)
+	asked := everyJob || job.Defaults.Gang.asks(sets) || rule.When != nil && rule.When.Holds(job.Object.Object) ||
+		slices.ContainsFunc(sets, inKubernetesGroup)
 	gangs, complete := gangsOf(sets, asked)
 	least, known, err := minimumOf(rule, job)
 	if err != nil || !complete {
@@ -116,6 +122,14 @@ func (d *GangDefault) fill(gangs []Gang, sets []podSetAt) {
 // annotated says whether a template has the annotation.
 func annotated(sets []podSetAt, key string) bool {
 	return slices.ContainsFunc(sets, func(s podSetAt) bool { return s.Metadata(jobkind.AnnotationsKey)[key] != "" })
+}
+
+// inKubernetesGroup says whether the template of these pods names a PodGroup of scheduling.k8s.io.
+func inKubernetesGroup(s podSetAt) bool {
+	return slices.ContainsFunc(kubernetesGroup, func(field jobkind.Path) bool {
+		name, _ := jobkind.Lookup(s.Object, s.Template.Child(field...)).(string)
+		return len(s.Template) > 0 && name != ""
+	})
 }
 
 // gangsOf the pod sets; false if pods cannot be told of theirs, or are not counted.

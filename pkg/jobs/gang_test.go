@@ -79,6 +79,12 @@ spec:
   - {name: a, replicas: 2, template: {spec: {template: {metadata: {labels: {scheduling.x-k8s.io/pod-group: one}}}}}}
   - {name: b, template: {spec: {parallelism: 3, completions: 6, template: {}}}}
 `
+		job137 = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec: {parallelism: 4, scheduling: {schedulingPolicy: {gang: {minCount: 3}}}, template: {}}
+`
 		spark = `
 apiVersion: sparkoperator.k8s.io/v1beta2
 kind: SparkApplication
@@ -95,6 +101,10 @@ spec: {mode: cluster, driver: {}, executor: {instances: 4}}
 	}
 	whole := func(minimum int32, sets ...string) []Gang { return []Gang{{PodSets: sets, Minimum: minimum}} }
 	minAvailable := []string{"spec", "runPolicy", "schedulingPolicy", "minAvailable"}
+	worker := func(path ...string) []string {
+		return append([]string{"spec", "pytorchReplicaSpecs", "Worker", "template", "spec"}, path...)
+	}
+	unasked := with(pyTorch, nil, "spec", "runPolicy")
 	for name, tc := range map[string]struct {
 		text     string
 		everyJob bool
@@ -102,9 +112,23 @@ spec: {mode: cluster, driver: {}, executor: {instances: 4}}
 	}{
 		"as many as it asks for": {pyTorch, false, whole(3, "master", "worker")},
 		"no more than it can do without, where it does not say": {
-			with(pyTorch, nil, "spec", "runPolicy"), true, whole(3, "master", "worker"),
+			unasked, true, whole(3, "master", "worker"),
 		},
-		"it does not ask for one":                 {with(pyTorch, nil, "spec", "runPolicy"), false, nil},
+		"it does not ask for one": {unasked, false, nil},
+		"a PodGroup of Kubernetes 1.36": {
+			with(unasked, "workers", worker("schedulingGroup", "podGroupName")...), false, whole(3, "master", "worker"),
+		},
+		"a PodGroup of Kubernetes 1.35": {
+			with(unasked, map[string]any{"name": "w", "podGroup": "workers"}, worker("workloadRef")...), false,
+			whole(3, "master", "worker"),
+		},
+		"a PodGroup of Kubernetes without a name": {
+			with(unasked, "", worker("schedulingGroup", "podGroupName")...), false, nil,
+		},
+		"a PodGroup of Kubernetes that is none": {
+			with(unasked, []any{"w"}, worker("workloadRef")...), false, nil,
+		},
+		"a Job of Kubernetes 1.37":                {job137, false, whole(3, "train")},
 		"it needs more pods than it has":          {with(mpi, int64(9), minAvailable...), false, whole(4, "worker")},
 		"its launcher cannot be told of the gang": {mpi, false, whole(4, "worker")},
 		"one pod is no gang":                      {with(mpi, int64(1), minAvailable...), false, nil},

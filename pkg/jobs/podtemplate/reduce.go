@@ -35,9 +35,9 @@ var schedulingFields = fields{
 	"spec": {
 		"affinity": nil, "hostNetwork": nil, "nodeName": nil, "nodeSelector": nil, "os": nil, "overhead": nil,
 		"preemptionPolicy": nil, "priority": nil, "priorityClassName": nil, "resourceClaims": nil, "resources": nil,
-		"runtimeClassName": nil, "schedulerName": nil, "schedulingGates": nil, "tolerations": nil,
-		"topologySpreadConstraints": nil,
-		"containers":                containerFields, "initContainers": containerFields,
+		"runtimeClassName": nil, "schedulerName": nil, "schedulingGates": nil, "schedulingGroup": nil,
+		"tolerations": nil, "topologySpreadConstraints": nil, "workloadRef": nil,
+		"containers": containerFields, "initContainers": containerFields,
 		"volumes": {
 			"name": nil, "persistentVolumeClaim": nil, "ephemeral": nil,
 			"awsElasticBlockStore": {"volumeID": nil}, "azureDisk": {"diskName": nil}, "gcePersistentDisk": {"pdName": nil},
@@ -69,7 +69,8 @@ func Reduce(template []byte) ([]byte, error) {
 }
 
 // Scheduled is a pod template with nothing but what says where its pods can run and what they take there. As in pods,
-// what is limited and not asked for is asked for. The error is ErrMalformed.
+// what is limited and not asked for is asked for. They are in no PodGroup of Kubernetes, which the pods of the job are
+// counted for. The error is ErrMalformed.
 func Scheduled(template []byte) (pods corev1.PodTemplateSpec, err error) {
 	reduced, err := Reduce(template)
 	if err != nil {
@@ -78,6 +79,7 @@ func Scheduled(template []byte) (pods corev1.PodTemplateSpec, err error) {
 	if err := DecodeInto(reduced, &pods); err != nil {
 		return pods, err
 	}
+	pods.Spec.WorkloadRef = nil
 	for _, containers := range [][]corev1.Container{pods.Spec.InitContainers, pods.Spec.Containers} {
 		for i := range containers {
 			askForLimits(&containers[i].Resources)
