@@ -39,7 +39,7 @@ func TestRayJobInAClusterOfOthers(t *testing.T) {
 	const namespace = "guest-queue"
 	i := slices.IndexFunc(jobKinds, func(k jobKind) bool { return k.name == "raycluster" })
 	host := c.create(t, &jobKinds[i], namespace, true, inQuota(namespace))
-	host.quota("500m") // as much as the cluster asks for
+	host.quota("1200m") // as much as the cluster asks for, with containers that KubeRay adds
 	host.awaitRunning()
 	host.awaitPhase(v1alpha1.PhaseRunning)
 
@@ -73,7 +73,7 @@ func TestRayJobInAClusterOfOthers(t *testing.T) {
 	require.Never(t, func() bool { return submitter().Spec.NodeName != "" || guest.suspended() }, 2*time.Second, pace)
 
 	// There is room.
-	host.setQuota("600m")
+	host.setQuota("1300m")
 	guest.eventually("its submitter runs", func(context.Context) (bool, error) {
 		return submitter().Status.Phase == corev1.PodRunning, nil
 	})
