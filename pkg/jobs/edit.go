@@ -171,12 +171,13 @@ func keepRecord[T any](e *Edit, annotation string, records map[string]T) error {
 	return nil
 }
 
-// add sets the values and returns what is recorded of them. Where the job has no place for them it does nothing.
+// add sets the values and returns what is recorded of them. Where the job has no place for them, or they
+// reach no pod, it does nothing.
 func (s *podSetAt) add(
 	to jobkind.MetadataKey, values map[string]string, recorded map[string]*string,
 ) (map[string]*string, error) {
 	object, p := s.MetadataAt(to)
-	if len(values) == 0 || object == nil {
+	if len(values) == 0 || object == nil || s.Early {
 		return recorded, nil
 	}
 	have := jobkind.StringMap(jobkind.Lookup(object, p))

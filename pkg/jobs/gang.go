@@ -177,6 +177,6 @@ func atLeastTwo(gangs []Gang, least int32, known bool) (kept []Gang) {
 
 func minimumOf(rule *jobkind.Gang, job *Job) (least int32, known bool, err error) {
 	object := job.Object.Object
-	whole := podset.Found{Set: &jobkind.Set{}, Place: jobkind.Place{Object: object}, Job: object}
+	whole := podset.Found{Set: &jobkind.Set{}, Fields: object, Job: object}
 	return whole.Pods(rule.Minimum)
 }

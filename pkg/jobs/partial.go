@@ -147,7 +147,7 @@ func (s *podSetAt) writeCount(r *wholeCount, n int64) error {
 		to = append(to, s.Partial.Along)
 	}
 	for _, field := range to {
-		object := s.Object
+		object := s.Fields
 		if field.OfJob {
 			object = s.Job
 		}

@@ -63,7 +63,7 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 	if u.Empty() {
 		return r, nil
 	}
-	if len(s.Template) == 0 {
+	if len(s.Template) == 0 || s.Early {
 		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", podtemplate.ErrMalformed, s.TemplatePath())
 	}
 	if r == nil {

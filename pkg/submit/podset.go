@@ -124,7 +124,7 @@ func (k *kind) gangMinimum(object Object, sets []PodSet) (int32, error) {
 			n = sum(n, sets[i].MinCount)
 		}
 	}
-	job := podset.Found{Set: &podset.Set{}, Place: podset.Place{Object: object}, Job: object}
+	job := podset.Found{Set: &podset.Set{}, Fields: object, Job: object}
 	least, known, err := job.Pods(k.minimum)
 	if err != nil {
 		return 0, err

@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit/podset"
 )
 
 // A job in memory as its maps takes five to ten times what its text takes, and its author says how long that is. So
@@ -190,6 +191,9 @@ func projectionOf(k *jobkind.Kind, wholeTemplates bool) *projection {
 		for _, template := range s.Templates {
 			at := root.add(append(s.Path.Child(), template...))
 			at.whole, at.template = at.whole || wholeTemplates, true
+		}
+		if from := podset.TemplateFrom(s); len(from) > 0 {
+			root.add(from).whole = true // where the template is below it the job says
 		}
 	}
 	return root

@@ -297,7 +297,8 @@ func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) {
 
 // template checks where the template of the pods is, and where their labels and annotations are written.
 func (c *compiler) template(at *field.Path, r *PodSetRule, s *Set) {
-	if len(r.Template) == 0 && r.Computed == "" {
+	c.pointer(at, r)
+	if len(r.Template) == 0 && r.Computed == "" && r.TemplateField == "" {
 		c.errs = append(c.errs, field.Required(at.Child("template"), "or computed"))
 	}
 	for _, text := range r.Template {
@@ -316,6 +317,21 @@ func (c *compiler) template(at *field.Path, r *PodSetRule, s *Set) {
 	c.writable(at.Child("labels"), s, s.Labels)
 	c.writable(at.Child("annotations"), s, s.Annotations)
 	c.writable(at.Child("schedulerName"), s, s.SchedulerName)
+}
+
+// pointer checks where the path of the template is, and where that begins.
+func (c *compiler) pointer(at *field.Path, r *PodSetRule) {
+	if r.TemplateField == "" && r.TemplateFrom == "" {
+		return
+	}
+	c.required(at.Child("templateField"), r.TemplateField)
+	c.path(at.Child("templateField"), r.TemplateField, false)
+	if len(r.Template) > 0 || r.Computed != "" {
+		c.invalid(at.Child("templateField"), r.TemplateField, "it stands in place of template and computed")
+	}
+	if !strings.HasPrefix(r.TemplateFrom, ".spec.") || !strings.HasPrefix(r.Path, r.TemplateFrom+".") {
+		c.invalid(at.Child("templateFrom"), r.TemplateFrom, "it is no beginning of path below .spec")
+	}
 }
 
 // writable: what pods are given is written below spec, and nowhere else.

@@ -91,12 +91,24 @@ func (v view) Lists() (lists []string) {
 	for _, p := range v.places {
 		for _, path := range []jobkind.Path{p.Labels, p.Annotations} {
 			if i := slices.Index(path, "*"); i >= 0 {
-				lists = append(lists, "size(dyn("+field("object", path[:i])+".orValue([])))")
+				list := "dyn(" + field("object", path[:i]) + ".orValue([]))"
+				lists = append(lists, "size("+list+")")
+				if below := path[i+1:]; slices.Contains(below, "*") {
+					lists = append(lists, v.lengths(list, below[:slices.Index(below, "*")]))
+				}
 			}
 		}
 	}
 	slices.Sort(lists)
 	return slices.Compact(lists)
+}
+
+// lengths is an expression for the sum of the lengths of the lists at this path in all elements of a list, zero if that
+// is too long itself: then nothing more is looked at.
+func (v view) lengths(list string, p jobkind.Path) string {
+	return fmt.Sprintf("(size(%s) > %d ? 0 :\n%s[%s].map(v, type(v) == map ? v.map(k, v[k]) : v)[0]"+
+		".filter(e, type(e) == map)\n%s.map(e, size(dyn(%s.orValue([])))).sum())",
+		list, v.Most, indent, list, indent, field("e", p))
 }
 
 // Quotas is an expression for two lists: the quotas that the job names, and those that it named before.

@@ -23,10 +23,12 @@ import (
 	"slices"
 )
 
-// Found is a pod set that a job has: the object that it is in, by the rule for it.
+// Found is a pod set that a job has: the object that its template is in, by the rule for it.
 type Found struct {
 	*Set
 	Place
+	// Fields is the object that has the fields of the rule.
+	Fields map[string]any
 	// Job is the whole object.
 	Job map[string]any
 	// Called is the name of the pod set.
@@ -51,12 +53,17 @@ func Find(sets []Set, job map[string]any) ([]Found, error) {
 			return found, fmt.Errorf("%w: %s is not an object", ErrMalformed, rule.Path)
 		}
 		for _, place := range places {
-			at := Found{Set: rule, Place: place, Job: job, Called: rule.NameOf(&place, jobName)}
+			at := Found{Set: rule, Place: place, Fields: place.Object, Job: job, Called: rule.NameOf(&place, jobName)}
 			if names[at.Called] {
 				return found, fmt.Errorf("%w: two groups of pods are called %q", ErrMalformed, at.Called)
 			}
 			names[at.Called] = true
 			at.Template = at.templateThere()
+			if len(rule.TemplateField) > 0 {
+				if err := at.follow(); err != nil {
+					return found, err
+				}
+			}
 			found = append(found, at)
 		}
 	}
@@ -198,7 +205,7 @@ func (s *Found) valueAt(from Source) any {
 	if from.OfJob {
 		return Lookup(s.Job, from.Path)
 	}
-	return Lookup(s.Object, from.Path)
+	return Lookup(s.Fields, from.Path)
 }
 
 // withMetadata is a template with these labels or annotations; the template itself is not changed.
@@ -270,5 +277,5 @@ func (s *Found) Number(from Source) (int64, bool, error) {
 	if from.OfJob {
 		return Integer(s.Job, from.Path)
 	}
-	return Integer(s.Object, from.Path)
+	return Integer(s.Fields, from.Path)
 }

@@ -59,7 +59,8 @@ type PodSetRule struct {
 	// that is there, and for none if none is. Without, it has to be there unless Optional.
 	Path     string `json:"path,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
-	// Name of the pod set; absent with stars is the last key of the path, in lower case, and without the name of the job.
+	// Name of the pod set; absent with a star is the last key of the path, in lower case, and without the name of the job.
+	// With several stars it has the keys that they stand for, with dashes between them.
 	Name string `json:"name,omitempty"`
 	// NameField holds the name instead.
 	NameField string `json:"nameField,omitempty"`
@@ -71,12 +72,16 @@ type PodSetRule struct {
 	Partial *PartialRule `json:"partial,omitempty"`
 	// Later, an expression, is true where the operator makes these pods once others of the job run: they are in no gang.
 	Later string `json:"later,omitempty"`
-	// Early is true where the operator makes what makes these pods before the job is resumed, and does not change it
-	// afterwards: what resuming writes does not reach them. So they name their quota in their template, and are in no
-	// gang.
+	// Early is true where what resuming writes does not reach the pods: the operator makes what makes them before the job
+	// is resumed, or nobody may change their template. So they name their quota in their template, and are in no gang.
 	Early bool `json:"early,omitempty"`
 	// Template is the path of the pod template, from Path. Several are tried in their order: the first that is there.
 	Template Paths `json:"template,omitempty"`
+	// TemplateField, in place of Template, holds the path of the template as a text: names of fields, and indexes of lists
+	// in brackets. The path begins at the object that TemplateFrom, a beginning of Path, leads to. Policies cannot follow
+	// such a text: PodMetadata of the kind has to list where it may lead.
+	TemplateField string `json:"templateField,omitempty"`
+	TemplateFrom  string `json:"templateFrom,omitempty"`
 	// Computed names the code that makes the template where none of them is there.
 	Computed string `json:"computed,omitempty"`
 	// Adds are containers that the operator puts into the pods in addition to those of the template.

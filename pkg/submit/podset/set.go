@@ -50,8 +50,11 @@ type Set struct {
 	Partial         *Partial
 	Later           *Condition
 	Templates       []Path
-	Computed        *Computed
-	Adds            []Add
+	// TemplateField holds the path of the template, from the object that the first templateFrom keys of Path lead to.
+	TemplateField Path
+	templateFrom  int
+	Computed      *Computed
+	Adds          []Add
 	// Labels and annotations that are given to the pods in addition to those of the template.
 	Labels, Annotations Source
 	// SchedulerName is where the name of the scheduler is written; empty is the spec of the template.
@@ -98,7 +101,7 @@ func (r *Set) NameOf(at *Place, job string) string {
 	case given != "":
 		name = given
 	case r.Stars:
-		name = at.Key()
+		name = keys(r, at)
 	}
 	if name != job {
 		name = podSetName(name)
@@ -107,6 +110,20 @@ func (r *Set) NameOf(at *Place, job string) string {
 		return name[:maxPodSetName]
 	}
 	return name
+}
+
+// keys of a place: the last of the way, or those that several stars stand for.
+func keys(r *Set, at *Place) string {
+	var keys []string
+	for i, key := range r.Path {
+		if key == Star && i < len(at.At) {
+			keys = append(keys, at.At[i])
+		}
+	}
+	if len(keys) < 2 {
+		return at.Key()
+	}
+	return strings.Join(keys, "-")
 }
 
 // podSetName makes a name that the API takes of what a user or an operator called a group of pods.
@@ -141,6 +158,10 @@ func Of(r *PodSetRule, compile func(text string) *Condition) Set {
 		SchedulerName: sourceOf(r.SchedulerName),
 	}
 	s.Stars = len(s.Path.Fixed()) < len(s.Path)
+	s.TemplateField, s.templateFrom = PathOf(r.TemplateField), len(PathOf(r.TemplateFrom))
+	if s.templateFrom > len(s.Path) {
+		s.TemplateField = nil
+	}
 	for _, text := range r.Template {
 		s.Templates = append(s.Templates, PathOf(text))
 	}

@@ -39,6 +39,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
@@ -126,6 +127,26 @@ spec:
 		},
 		nil,
 	},
+	// Described by an example.
+	"AppWrapper": {gvr("workload.codeflare.dev", "v1beta2", "appwrappers"), `
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+spec:
+  components:
+  - {podSets: [{path: template}], template: {kind: Pod, spec: {containers: [{name: c, image: i}]}}}
+  - {podSets: [{path: template.spec.template}], template: {kind: Job, spec: {template: {spec: {}}}}}
+  - podSets: [{path: "template.spec.workerGroupSpecs[1].template"}]
+    template: {kind: RayCluster, spec: {workerGroupSpecs: [{template: {spec: {}}}, {template: {spec: {}}}]}}
+`,
+		[]string{
+			"metadata", "spec.components.0.template.metadata", "spec.components.1.template.spec.template.metadata",
+			"spec.components.2.template.spec.workerGroupSpecs.1.template.metadata",
+		},
+		[]string{
+			"spec.components.0.template.spec", "spec.components.1.template.spec.template.spec",
+			"spec.components.2.template.spec.workerGroupSpecs.1.template.spec",
+		},
+	},
 	// One that is described by its user.
 	"Foray": {gvr("example.com", "v1", "forays"), `
 apiVersion: example.com/v1
@@ -154,16 +175,21 @@ podSets:
 state: {}
 pods: {label: example.com/foray}
 `
-	forayDefinition = `
+)
+
+// definition of a kind whose objects may hold anything.
+func definition(group, version, kind string) []byte {
+	name := strings.ToLower(kind)
+	return fmt.Appendf(nil, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: forays.example.com}
+metadata: {name: %ss.%s}
 spec:
-  group: example.com
-  names: {kind: Foray, listKind: ForayList, plural: forays, singular: foray}
+  group: %s
+  names: {kind: %s, listKind: %sList, plural: %ss, singular: %s}
   scope: Namespaced
   versions:
-  - name: v1
+  - name: %s
     served: true
     storage: true
     schema:
@@ -171,8 +197,22 @@ spec:
         type: object
         properties:
           spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`
-)
+`, name, group, group, kind, kind, name, name, version)
+}
+
+// exampleKind is the kind that is described in examples/kinds.
+func exampleKind(t *testing.T) *jobkind.Kind {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "examples/kinds/appwrapper.yaml"))
+	require.NoError(t, err)
+	managed, err := managedjobs.Parse(string(text))
+	require.NoError(t, err)
+	predicate, err := managedjobs.NewPredicate(managed)
+	require.NoError(t, err)
+	kinds := predicate.Kinds()
+	i := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.GVK.Kind == "AppWrapper" })
+	return &kinds[i]
+}
 
 // installKinds applies the definitions of the kinds, and their policies as they refuse.
 func installKinds(t *testing.T) {
@@ -181,7 +221,8 @@ func installKinds(t *testing.T) {
 	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.JobSet, ""))
 	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.KubeRay, ""))
 	require.NoError(t, server.ApplyStandInCRDs(t.Context()))
-	require.NoError(t, server.Apply(t.Context(), []byte(forayDefinition)))
+	require.NoError(t, server.Apply(t.Context(), definition("example.com", "v1", "Foray")))
+	require.NoError(t, server.Apply(t.Context(), definition("workload.codeflare.dev", "v1beta2", "AppWrapper")))
 
 	dir := t.TempDir()
 	manifests, err := filepath.Abs(filepath.Join(root, "manifests"))
@@ -190,10 +231,12 @@ func installKinds(t *testing.T) {
 	require.NoError(t, err)
 	kind, err := jobkind.ParseDescriptor([]byte(foray))
 	require.NoError(t, err)
-	policies, err := tenancy.Manifest(kind, "foray")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "foray.yaml"), policies, 0o600))
-	text := "resources: [foray.yaml"
+	text := "resources: [foray.yaml, appwrapper.yaml"
+	for file, kind := range map[string]*jobkind.Kind{"foray": kind, "appwrapper": exampleKind(t)} {
+		policies, err := tenancy.Manifest(kind, file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file+".yaml"), policies, 0o600))
+	}
 	for _, kind := range jobkind.Builtin() {
 		text += ", " + manifests + "/components/kinds/" + kind.File()
 	}
@@ -227,6 +270,9 @@ func TestTenancyOfKinds(t *testing.T) {
 			t.Run("priority", a.prioritizes)
 			if name == "RayCluster" {
 				t.Run("many groups", a.hasManyGroups)
+			}
+			if name == "AppWrapper" {
+				t.Run("many groups", a.hasManyGroupsBelow)
 			}
 			t.Run("two", a.namesTwo)
 			t.Run("the operator", a.isMadeByAnOperator)
@@ -373,6 +419,22 @@ func (a *attack) prioritizes(t *testing.T) {
 	a.with(job, "metadata.labels", "a", "b")
 	_, err = a.alice.Update(t.Context(), job, metav1.UpdateOptions{})
 	require.NoError(t, err, "it may go on")
+}
+
+// A list in a list is as long as both.
+func (a *attack) hasManyGroupsBelow(t *testing.T) {
+	job := a.read()
+	components, _, err := unstructured.NestedSlice(job.Object, "spec", "components")
+	require.NoError(t, err)
+	cluster := components[2].(map[string]any)
+	groups, _, err := unstructured.NestedSlice(cluster, "template", "spec", "workerGroupSpecs")
+	require.NoError(t, err)
+	groups = slices.Repeat(groups[:1], 5000)
+	require.NoError(t, unstructured.SetNestedSlice(cluster, groups, "template", "spec", "workerGroupSpecs"))
+	require.NoError(t, unstructured.SetNestedSlice(job.Object, components, "spec", "components"))
+	began := time.Now()
+	require.ErrorContains(t, a.create(job), "it has more than 500 groups of pods")
+	require.Less(t, time.Since(began), 5*time.Second)
 }
 
 // Another's quota cannot be hidden behind many groups of pods: either all are looked at, or the job is refused.
