@@ -344,6 +344,7 @@ type unitHolding struct {
 type heldSet struct {
 	Name      string          `json:"name"`
 	Replicas  int64           `json:"replicas"`
+	Running   int64           `json:"running"`
 	Resources json.RawMessage `json:"resources"`
 }
 
@@ -361,6 +362,7 @@ type unitStatus struct {
 	Reclaimable []reclaimablePods `json:"reclaimablePods"`
 	Checks      json.RawMessage   `json:"admissionChecks"`
 	Preemption  json.RawMessage   `json:"preemption"`
+	PodState    json.RawMessage   `json:"podState"`
 }
 
 // reclaimablePods of a pod set have ended well and do not come again.
@@ -401,7 +403,18 @@ func (u *Unit) readStatus(text json.RawMessage) (status unitStatus) {
 		}
 		u.Held = u.Held.Add(list)
 	}
+	if status.ofPodsOnNodes() {
+		u.Held, u.Recorded = resources.List{}, false // so that it holds its request
+	}
 	return status
+}
+
+// ofPodsOnNodes says whether amounts are missing. The stand-alone Koord-Queue, which always writes podState, gives
+// amounts of pods on nodes only. Its unit holds what all admitted pods ask for. A quota in the status says that the
+// scheduler has written since.
+func (s *unitStatus) ofPodsOnNodes() bool {
+	return len(s.PodState) > 0 && s.Effective.Quota == "" &&
+		slices.ContainsFunc(s.Admissions, func(set heldSet) bool { return set.Running < set.Replicas })
 }
 
 // takesFrom reads what a unit takes back. A decision that cannot be read, or was made before the last admission, takes

@@ -195,6 +195,32 @@ func TestFieldsOfUnits(t *testing.T) {
 	}
 }
 
+// The stand-alone Koord-Queue writes amounts of pods on nodes only, and its unit holds what all admitted pods ask for.
+func TestWhatKoordQueueAdmittedHoldsTheRequest(t *testing.T) {
+	const none, one, both = `"running":0`, `"running":1,"resources":{"cpu":"2"}`, `"running":2,"resources":{"cpu":"4"}`
+	for name, c := range map[string]struct{ phase, pods, rest, holds string }{
+		"dequeued":                {"Dequeued", none, `"podState":{}`, "cpu: 4"},
+		"one of its pods runs":    {"Running", one, `"podState":{"running":1,"pending":1}`, "cpu: 4"},
+		"all of its pods run":     {"Running", both, `"podState":{"running":2}`, "cpu: 4"},
+		"it waits":                {"Enqueued", none, `"podState":{}`, ""},
+		"written by us since":     {"Running", one, `"podState":{},"effective":{"quota":"q"}`, "cpu: 2"},
+		"never by Koord-Queue":    {"Running", one, `"attempts":1`, "cpu: 2"},
+		"it is admitted as whole": {"Dequeued", `"name":"koord-queue/default-requirement"`, `"podState":{}`, "cpu: 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := unitIn(t, `{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b"},"spec":{"request":{"cpu":"4"},"podSet":[
+				{"name":"m","count":2}]},"status":{"phase":"`+c.phase+`",`+c.rest+`,"admissions":[
+				{"name":"m","replicas":2,`+c.pods+`}]}}`)
+			require.Empty(t, u.Invalid, u.InvalidMessage)
+			held := ""
+			if u.Phase.Holds() {
+				held = u.Holds().String()
+			}
+			require.Equal(t, c.holds, held)
+		})
+	}
+}
+
 // Each fact that the core reads as an object says it is read from one of these.
 func TestEachFactIsReadFromAnObject(t *testing.T) {
 	whole := unitIn(t, `{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{
