@@ -47,6 +47,8 @@ const (
 	ReasonSuspendedByOwner = "SuspendedByOwner"
 	// ReasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
 	ReasonEstimateChanged = "EstimateChanged"
+	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they wait in line again.
+	ReasonNotPlaced = "NotPlaced"
 )
 
 // Row says that a writer gives a condition a status.

@@ -33,8 +33,8 @@ import (
 
 // The rules, by the stage that a job is in.
 var (
-	managedRules   = []rule{finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, letGo}
-	waitingRules   = []rule{holdOrAdopt, deactivate, correct, resetEarly, restore, forget}
+	managedRules   = []rule{finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, takeOver, letGo}
+	waitingRules   = []rule{holdOrAdopt, giveBack, deactivate, correct, resetEarly, restore, forget}
 	runningRules   = []rule{holdBack, deactivate, resumeAnew, withdrawNotice, recharge, follow, mirror}
 	suspendedRules = []rule{
 		holdBack, deactivate, leaveParked, requeueSuspended, reclaim, reconsider, replaceUntrue,

@@ -207,6 +207,39 @@ func reason(e *event.Event) string {
 	return " [" + e.Reason + "]"
 }
 
+// foreign is a scene whose unit the stand-alone Koord-Queue made.
+func foreign(s *scene) *scene {
+	return s.unit(func(u *v1alpha1.QueueUnit) {
+		u.Labels = map[string]string{v1alpha1.LabelQuotaNameFallback1: "a", v1alpha1.LabelPreemptibleFallback: "false"}
+		u.OwnerReferences[0].Controller, u.OwnerReferences[0].BlockOwnerDeletion = nil, nil
+		u.Spec.ConsumerRef.UID, u.Spec.PodSets[0].Template.Raw = "", []byte(`{"metadata":{}}`)
+		u.Spec.Queue = "former"
+	})
+}
+
+// What a unit of Koord-Queue holds stays as it was admitted: the API server refuses other templates.
+func TestAUnitThatIsTakenOver(t *testing.T) {
+	for name, phase := range map[string]v1alpha1.QueueUnitPhase{
+		"dequeued": v1alpha1.PhaseDequeued, "reserved": v1alpha1.PhaseReserved, "waits": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := foreign(queued(t)).phase(phase)
+			after := s.decide().Do[0].(PatchUnit).After
+			require.True(t, metav1.IsControlledBy(after, s.Job.Object))
+			require.Equal(t, s.Job.Object.GetUID(), after.Spec.ConsumerRef.UID)
+			require.True(t, jobunit.CreatedByUs(after))
+			require.Equal(t, "a", after.Labels[v1alpha1.LabelQuotaName])
+			require.NotContains(t, after.Labels, v1alpha1.LabelQuotaNameFallback1)
+			same := string(after.Spec.PodSets[0].Template.Raw) == string(s.Unit.Spec.PodSets[0].Template.Raw)
+			require.Equal(t, phase != "", same)
+			require.Equal(t, map[bool]string{true: "former", false: "a"}[phase != ""], after.Spec.Queue)
+			if phase != "" {
+				require.Equal(t, "false", after.Labels[v1alpha1.LabelPreemptible])
+			}
+		})
+	}
+}
+
 func TestPlan(t *testing.T) {
 	inactive, active := false, true
 	evictedCondition := []metav1.Condition{{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue}}
@@ -304,6 +337,18 @@ func TestPlan(t *testing.T) {
 			u.Labels, u.OwnerReferences = nil, nil
 			u.Spec.ConsumerRef.UID = ""
 		}), "patch unit [UnitCorrected]"},
+		// Units of the stand-alone Koord-Queue.
+		"taken over, waits":     {foreign(queued(t)), "patch unit [TakenOver]"},
+		"taken over, dequeued":  {foreign(queued(t)).phase(v1alpha1.PhaseDequeued), "patch unit [TakenOver]"},
+		"taken over, runs":      {foreign(running(t)), "patch unit [TakenOver]"},
+		"taken over, has ended": {foreign(running(t).condition("Complete")).phase(v1alpha1.PhaseSucceed), ""},
+		"of an earlier job of the name": {foreign(queued(t)).unit(func(u *v1alpha1.QueueUnit) {
+			u.OwnerReferences[0].UID = "job-0"
+		}), "patch unit [UnitCorrected]"},
+		"waits for its Reservations":  {queued(t).phase(v1alpha1.PhaseSchedReady), "patch unit [NotPlaced]"},
+		"gives back what it reserved": {queued(t).phase(v1alpha1.PhaseSchedReady).unit(parkedFor("NotPlaced")), ""},
+		"waits in line again":         {queued(t).unit(parkedFor("NotPlaced")), "patch unit"},
+
 		"mismatch is said":          {mismatch(queued(t)), "patch unit"},
 		"additions are taken back":  {queued(t).with(added), "job suspend=true"},
 		"additions that must stay":  {queued(t).started().with(added), ""},
@@ -342,8 +387,9 @@ func TestPlan(t *testing.T) {
 			u.Status.Admissions[0].Resources.Cpu().Sub(*u.Spec.Request.Cpu())
 			u.Status.Admissions[0].Resources["cpu"] = *u.Spec.Request.Memory()
 		}), "delete unit [UnitReplaced]"},
-		"admitted, UID not named": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "" }).
-			phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"admitted, UID not named": {queued(t).unit(func(u *v1alpha1.QueueUnit) {
+			u.Spec.ConsumerRef.UID, u.OwnerReferences = "", nil
+		}).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
 		"resumed by hand, marked": {queued(t).resumedByHand().with(marked).phase(v1alpha1.PhaseDequeued),
 			"job suspend=true [Suspended]"},
 		"resumed by hand, has pods": {queued(t).resumedByHand().started().waiting(2).phase(v1alpha1.PhaseDequeued),

@@ -19,6 +19,7 @@ package jobunit
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -258,6 +259,29 @@ func Corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 	if equality.Semantic.DeepEqual(u, have) {
 		return nil
 	}
+	return u
+}
+
+// TakenOver is the unit of another controller with the job that it stands for, its owner and its labels as want has
+// them. The quota stays the one that the unit names.
+func TakenOver(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
+	u := have.DeepCopy()
+	u.Spec.ConsumerRef, u.OwnerReferences = want.Spec.ConsumerRef, want.OwnerReferences
+	if u.Labels == nil {
+		u.Labels = map[string]string{}
+	}
+	for _, key := range v1alpha1.QuotaLabels {
+		if u.Labels[v1alpha1.LabelQuotaName] == "" {
+			Set(u.Labels, v1alpha1.LabelQuotaName, u.Labels[key])
+		}
+	}
+	for _, key := range v1alpha1.QuotaLabels[1:] {
+		delete(u.Labels, key)
+	}
+	Set(u.Labels, v1alpha1.LabelPreemptible,
+		cmp.Or(u.Labels[v1alpha1.LabelPreemptible], u.Labels[v1alpha1.LabelPreemptibleFallback]))
+	delete(u.Labels, v1alpha1.LabelPreemptibleFallback)
+	u.Labels[v1alpha1.LabelCreatedBy] = v1alpha1.CreatedByController
 	return u
 }
 
