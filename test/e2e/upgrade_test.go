@@ -95,7 +95,7 @@ func upgradeFrom(t *testing.T, old *recording) {
 	// The cluster as it was, but for the two processes, which have ended.
 	require.NoError(t, u.ApplyKoordinatorCRDs(ctx))
 	require.NoError(t, u.Apply(ctx, old.manifests))
-	u.seen = u.followUnits(t)
+	u.seen = u.followUnits(t, recordedCores)
 	u.watch = observe(t, u.cluster, recordedCores)
 	old.moveTo(time.Now().UTC().Truncate(time.Second))
 	old.age("held", "unbound-for-days", days)
@@ -123,7 +123,7 @@ func upgradeFrom(t *testing.T, old *recording) {
 	t.Run("jobs that run end and others follow", u.othersFollow)
 
 	u.watch.clean(t, nil)
-	u.seen.clean(t)
+	u.seen.clean(t, "again/again", "held/unbound-for-days")
 	u.agrees(t)
 }
 
@@ -184,14 +184,20 @@ func (u *upgrade) podUIDs(namespace, job string) []types.UID {
 // samePods checks that a job has the pods that were recorded and no other.
 func (u *upgrade) samePods(t *testing.T, namespace, job string) {
 	t.Helper()
-	var uids []types.UID
-	for _, p := range u.podsOf(t, namespace, job) {
+	pods := u.podsOf(t, namespace, job)
+	require.NotEmpty(t, pods)
+	for _, p := range pods {
 		require.Nil(t, p.DeletionTimestamp, p.Name)
-		uids = append(uids, p.UID)
+	}
+	require.Equal(t, u.podUIDs(namespace, job), uidsOf(pods), "pods of %s/%s", namespace, job)
+}
+
+func uidsOf(pods []corev1.Pod) (uids []types.UID) {
+	for i := range pods {
+		uids = append(uids, pods[i].UID)
 	}
 	slices.Sort(uids)
-	require.NotEmpty(t, uids)
-	require.Equal(t, u.podUIDs(namespace, job), uids, "pods of %s/%s", namespace, job)
+	return uids
 }
 
 // Not one pod goes or comes, and what each unit holds is what it held.
@@ -425,13 +431,13 @@ type unitHistory struct {
 	suspended []string
 }
 
-func (u *upgrade) followUnits(t *testing.T) *unitHistory {
+func (u *upgrade) followUnits(t *testing.T, cores map[string]int) *unitHistory {
 	t.Helper()
 	h := &unitHistory{
 		states: map[string][]*schedulingv1alpha1.QueueUnit{}, charges: checker.NewCharges(true, nil),
 		admitted: map[string][]string{}, jobs: map[string]*batchv1.Job{},
 	}
-	for namespace, cores := range recordedCores {
+	for namespace, cores := range cores {
 		h.charges.Apply(checker.Event{Object: checker.Quota{
 			Name: namespace, Max: checker.Resources{"cpu": int64(cores) * 1000},
 		}})
@@ -544,11 +550,11 @@ func (h *unitHistory) admittedIn(namespace string) []string {
 }
 
 // clean checks that no namespace ever held more than it has, and that no job was suspended but those that had to be.
-func (h *unitHistory) clean(t *testing.T) {
+func (h *unitHistory) clean(t *testing.T, suspended ...string) {
 	t.Helper()
 	h.catchUp(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	require.Empty(t, h.charges.Violations())
-	require.ElementsMatch(t, []string{"again/again", "held/unbound-for-days"}, h.suspended)
+	require.ElementsMatch(t, suspended, h.suspended)
 }
