@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -47,6 +48,7 @@ import (
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/formermetrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ignoredkey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
@@ -69,6 +71,7 @@ const shutdownTimeout = 5 * time.Second
 type runOptions struct {
 	configFile, kubeconfig          string
 	leaderElect, metricsSecure      bool
+	formerMetrics                   bool
 	metricsAddress, healthAddress   string
 	metricsCertDir                  string
 	queueNamespace, leaderNamespace string
@@ -86,6 +89,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 		"serve /metrics over TLS, to those alone whom the API server lets get it")
 	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
 		"directory with tls.crt and tls.key for /metrics; without it the process makes a certificate for itself")
+	fs.BoolVar(&o.formerMetrics, "former-metrics", false,
+		"serve metrics of the stand-alone Koord-Queue under their names too, as far as they can be given")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"host:port of /healthz and /readyz; 0 serves none")
 	fs.StringVar(&o.visibilitySecret, "visibility-secret", "",
@@ -118,6 +123,7 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "metrics-bind-address", &c.MetricsBindAddress, o.metricsAddress)
 	override(fs, "metrics-secure", &c.MetricsSecure, &o.metricsSecure)
 	override(fs, "metrics-cert-dir", &c.MetricsCertDir, o.metricsCertDir)
+	override(fs, "former-metrics", &c.FormerMetrics, o.formerMetrics)
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
 	override(fs, "default-reclaim", &c.DefaultReclaim, schedulingv1alpha1.PreemptionPolicy(o.defaultReclaim))
 	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
@@ -226,6 +232,9 @@ func setupOthers(mgr manager.Manager, c *v1alpha1.ControllerConfiguration, index
 	}
 	if err := ignoredkey.Setup(mgr, clock.RealClock{}); err != nil {
 		return err
+	}
+	if c.FormerMetrics {
+		runtimemetrics.Registry.MustRegister(&formermetrics.Collector{Reader: mgr.GetClient(), Elected: mgr.Elected()})
 	}
 	return keepCertificate(mgr, c.VisibilitySecret)
 }

@@ -398,9 +398,15 @@ func (c *cluster) beyondRuntime(t *testing.T, cause string) float64 {
 // metric sums the samples of the scheduler's metrics that contain all of the parts.
 func (c *cluster) metric(t *testing.T, parts ...string) float64 {
 	t.Helper()
+	return c.metricOf(t, controlplane.Scheduler, parts...)
+}
+
+// metricOf sums those of a process.
+func (c *cluster) metricOf(t *testing.T, of controlplane.Component, parts ...string) float64 {
+	t.Helper()
 	// The context of a test is over when its cleanup runs.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet,
-		c.URL(controlplane.Scheduler)+"/metrics", nil)
+		c.URL(of)+"/metrics", nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)

@@ -69,7 +69,8 @@ func TestStandAloneKoordQueueIsReplaced(t *testing.T) {
 		[]byte(`{"metadata":{"annotations":{"`+schedulingv1alpha1.AnnotationMaxPriority+`":"100"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.NoError(t, u.takeOver(ctx))
-	u.complete(t)
+	require.NoError(t, u.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}))
+	require.NoError(t, u.StartController(ctx, controlplane.ControllerOptions{Args: []string{"--former-metrics"}}))
 	u.settle(t)
 
 	t.Run("jobs that run are left alone", func(t *testing.T) { takenOverRuns(t, u) })
@@ -125,6 +126,14 @@ func takenOverGoesOn(t *testing.T, u *upgrade) {
 		require.Eventually(t, func() bool {
 			return u.metric(t, `scheduler_jobqueue_ledger_outstanding{`, `quota="`+quota+`"`, `resource="cpu"`) == outstanding
 		}, soon, pace, quota)
+	}
+	for want, parts := range map[float64][]string{
+		5: {"queueunits_by_job_type{", `namespace="full"`, `type="Job"`},
+		4: {"dequeued_quota_usage_by_quota{", `quota="full"`, `resource="cpu"`},
+		3: {"dequeued_quota_usage_by_namespace{", `namespace="late"`, `resource="cpu"`},
+		1: {"queueunits_in_active_queue{", `queue="rolling"`},
+	} {
+		require.InDelta(t, want, u.metricOf(t, controlplane.Controller, parts...), 1e-9, parts)
 	}
 	for _, waiting := range [][2]string{
 		{"full", "old"}, {"full", "young"}, {"full", "numbered"}, {"full", "urgent"}, {"late", "next"}, {"rolling", "next"},

@@ -46,6 +46,9 @@ type ControllerConfiguration struct {
 	// metricsCertDir has the certificate that metrics are served with, in tls.crt and tls.key as a mounted Secret has
 	// them; when they change they are read again. Empty, which is the default, has the process make one for itself.
 	MetricsCertDir string `json:"metricsCertDir,omitempty"`
+	// formerMetrics serves metrics of the stand-alone Koord-Queue under their names too, as far as they can be given. Each
+	// scrape reads all QueueUnits. Default false.
+	FormerMetrics bool `json:"formerMetrics,omitempty"`
 	// healthProbeBindAddress of /healthz and /readyz, host:port; "0" serves none. Default ":8081".
 	HealthProbeBindAddress string `json:"healthProbeBindAddress,omitempty"`
 	// queueNamespace is where Queues live and where the ConfigMap of managed jobs is. Default "koord-queue".
