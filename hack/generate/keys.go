@@ -26,7 +26,7 @@ import (
 	"strings"
 )
 
-var constantName = regexp.MustCompile(`\b(Label|Annotation|QueueNameKey|OverridePrefix)\w*`)
+var constantName = regexp.MustCompile(`\b(Label|Annotation|Queue(?:Name|Path)Key|OverridePrefix)\w*`)
 
 // keyTable renders the constants of a Go file that are keys of labels and annotations, with their comments. A constant
 // without a comment has that of the constant before it.

@@ -38,7 +38,8 @@ var ErrQuotaMismatch = errors.New("job names more than one quota")
 type Job struct {
 	Kind   *jobkind.Kind
 	Object *unstructured.Unstructured
-	// Alias is the quota and the queue that it names by labels of another system. Its own labels count first.
+	// Alias is the quota and the queue that it names by a path or by labels of another system. Its own labels of a quota
+	// and a queue count first.
 	Alias alias.Names
 	// Defaults are read where the job says nothing.
 	Defaults Defaults
@@ -194,6 +195,23 @@ func (j *Job) Queue() string {
 		}
 	}
 	return j.Alias.Queue
+}
+
+// QueuePath returns the path by which the job names its quota, in an annotation or a label, or "". ErrQuotaMismatch is
+// of a job that names two.
+func (j *Job) QueuePath() (string, error) {
+	sets := append([]map[string]string{j.Object.GetAnnotations(), j.Object.GetLabels()}, j.TemplateLabels()...)
+	path := ""
+	for _, set := range sets {
+		switch found := set[v1alpha1.QueuePathKey]; {
+		case found == "" || found == path:
+		case path == "":
+			path = found
+		default:
+			return "", fmt.Errorf("%w: by the paths %.64q and %.64q", ErrQuotaMismatch, path, found)
+		}
+	}
+	return path, nil
 }
 
 // Priority of a job: the name of a class that has one, and a number in its place. Both may be absent: then the

@@ -26,6 +26,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 )
 
 // System is another queue system whose labels can be understood.
@@ -70,6 +72,8 @@ type Names struct {
 	Quota string `json:"quota,omitempty"`
 	// Queue is the name of a Queue; without it the default queue of the quota is used.
 	Queue string `json:"queue,omitempty"`
+	// Path of the quota in the tree, where a job names it so. The quota is not known before the path is resolved.
+	Path string `json:"-"`
 }
 
 // Entry understands the labels of one system in some namespaces.
@@ -79,8 +83,10 @@ type Entry struct {
 	// NamespaceSelector selects the namespaces by their labels. It must select by something. If entries of one system
 	// select the same namespace, the first of them counts.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
-	// Queues has the quota and the queue here for each name of a queue there. Other names mean nothing.
-	Queues map[string]Names `json:"queues"`
+	// Queues has the quota and the queue here for each name of a queue there. Paths are subtrees of the tree of quotas: a
+	// name that is a path in one of them names the quota of that path. Other names mean nothing.
+	Queues map[string]Names `json:"queues,omitempty"`
+	Paths  []string         `json:"paths,omitempty"`
 }
 
 // Table is what a list of entries was compiled to. It is immutable; the zero value has no alias.
@@ -90,6 +96,16 @@ type compiled struct {
 	system     System
 	namespaces labels.Selector
 	queues     map[string]Names
+	paths      []string
+}
+
+// to is what a name of the other system stands for; false if it means nothing.
+func (c *compiled) to(name string) (Names, bool) {
+	to, listed := c.queues[name]
+	if !listed && slices.ContainsFunc(c.paths, func(subtree string) bool { return quotapath.Within(name, subtree) }) {
+		return Names{Path: name}, true
+	}
+	return to, listed
 }
 
 // Compile checks the entries.
@@ -100,7 +116,7 @@ func Compile(entries []Entry) (Table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("aliases[%d]%w", i, err)
 		}
-		table = append(table, compiled{system: e.System, namespaces: selector, queues: e.Queues})
+		table = append(table, compiled{system: e.System, namespaces: selector, queues: e.Queues, paths: e.Paths})
 	}
 	return table, nil
 }
@@ -116,8 +132,13 @@ func (e *Entry) check() (labels.Selector, error) {
 	if selector.Empty() || e.NamespaceSelector == nil {
 		return nil, errors.New(".namespaceSelector: it must select namespaces by a label")
 	}
-	if len(e.Queues) == 0 {
+	if len(e.Queues)+len(e.Paths) == 0 {
 		return nil, errors.New(".queues: it lists no queue")
+	}
+	for i, subtree := range e.Paths {
+		if _, err := quotapath.Elements(subtree); err != nil && subtree != quotapath.Root {
+			return nil, fmt.Errorf(".paths[%d]: %w", i, err)
+		}
 	}
 	for name, to := range e.Queues {
 		if to == (Names{}) {
@@ -157,7 +178,7 @@ type said struct {
 // Asks says whether one of the sets of labels names a queue that is listed for the namespace.
 func (t Table) Asks(namespaceLabels map[string]string, sets ...map[string]string) bool {
 	return slices.ContainsFunc(t.find(namespaceLabels, sets), func(s said) bool {
-		_, listed := s.of.queues[s.name]
+		_, listed := s.of.to(s.name)
 		return listed
 	})
 }
@@ -174,20 +195,30 @@ func (t Table) Read(own Names, namespaceLabels map[string]string, sets ...map[st
 		other := found[1]
 		return Names{}, fmt.Errorf("%w: %s is %q and %s is %q", ErrAmbiguous, first.key, first.name, other.key, other.name)
 	}
-	to, listed := first.of.queues[first.name]
+	to, listed := first.of.to(first.name)
 	switch {
 	case !listed && own != Names{}:
 		return Names{}, nil
 	case !listed:
 		return Names{}, fmt.Errorf("%w: %s is %q", ErrUnmapped, first.key, first.name)
-	case differ(to.Quota, own.Quota):
+	case differ(to.Path, own.Path):
+		return Names{}, fmt.Errorf("%w: %s is %q, and the job names path %q", ErrAmbiguous, first.key, first.name, own.Path)
+	case differ(quotaOf(to), quotaOf(own)):
 		return Names{}, fmt.Errorf("%w: %s %q stands for quota %q, and the job names quota %q",
-			ErrAmbiguous, first.key, first.name, to.Quota, own.Quota)
+			ErrAmbiguous, first.key, first.name, quotaOf(to), quotaOf(own))
 	case differ(to.Queue, own.Queue):
 		return Names{}, fmt.Errorf("%w: %s %q stands for queue %q, and the job names queue %q",
 			ErrAmbiguous, first.key, first.name, to.Queue, own.Queue)
 	}
 	return to, nil
+}
+
+// quotaOf names is their quota, or the one that the path would lead to.
+func quotaOf(n Names) string {
+	if n.Quota != "" {
+		return n.Quota
+	}
+	return quotapath.Quota(n.Path)
 }
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }

@@ -32,13 +32,15 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 		{System: Kueue, NamespaceSelector: selecting("kueue"), Queues: map[string]Names{
 			"user-queue": {Quota: "a"}, "urgent": {Quota: "a", Queue: "fast"}, "line": {Queue: "fast"},
 		}},
-		{System: YuniKorn, NamespaceSelector: selecting("yunikorn"), Queues: map[string]Names{"root.sandbox": {Quota: "b"}}},
+		{System: YuniKorn, NamespaceSelector: selecting("yunikorn"), Queues: map[string]Names{"root.sandbox": {Quota: "b"}},
+			Paths: []string{"root.org1"}},
 		{System: Volcano, NamespaceSelector: selecting("volcano"), Queues: map[string]Names{"test": {Quota: "c"}}},
 		{System: Kueue, NamespaceSelector: selecting("all"), Queues: map[string]Names{"user-queue": {Quota: "d"}}},
 	})
 	require.NoError(t, err)
 	kueue := func(name string) map[string]string { return map[string]string{"kueue.x-k8s.io/queue-name": name} }
-	yunikorn := map[string]string{"yunikorn.apache.org/queue": "root.sandbox"}
+	atPath := func(name string) map[string]string { return map[string]string{"yunikorn.apache.org/queue": name} }
+	yunikorn := atPath("root.sandbox")
 	type sets = []map[string]string
 	in := func(names ...string) []string { return names }
 	legacy, volcano := map[string]string{"queue": "root.sandbox"}, map[string]string{"volcano.sh/queue-name": "test"}
@@ -54,7 +56,7 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 	}{
 		"nothing":               {in("kueue"), none, sets{nil, {"app": "x"}}, none, nil, false},
 		"a quota":               {in("kueue"), none, sets{kueue("user-queue")}, a, nil, true},
-		"a quota and a queue":   {in("kueue"), none, sets{kueue("urgent")}, Names{"a", "fast"}, nil, true},
+		"a quota and a queue":   {in("kueue"), none, sets{kueue("urgent")}, Names{Quota: "a", Queue: "fast"}, nil, true},
 		"on the template":       {in("kueue"), none, sets{nil, kueue("line")}, Names{Queue: "fast"}, nil, true},
 		"switched off":          {nil, none, sets{kueue("user-queue"), yunikorn}, none, nil, false},
 		"of another system":     {in("kueue"), none, sets{yunikorn}, none, nil, false},
@@ -73,6 +75,16 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 		"our queue besides":     {in("kueue"), Names{Queue: "q"}, sets{kueue("user-queue")}, a, nil, true},
 		"another quota of ours": {in("kueue"), b, sets{kueue("user-queue")}, none, ErrAmbiguous, true},
 		"another queue of ours": {in("kueue"), Names{Queue: "q"}, sets{kueue("urgent")}, none, ErrAmbiguous, true},
+
+		"a path":                     {in("yunikorn"), none, sets{atPath("root.org1.ray")}, Names{Path: "root.org1.ray"}, nil, true},
+		"a path that we name":        {in("yunikorn"), Names{Quota: "ray"}, sets{atPath("root.org1.ray")}, Names{Path: "root.org1.ray"}, nil, true},
+		"a path not allowed":         {in("yunikorn"), none, sets{atPath("root.org2.ray")}, none, ErrUnmapped, false},
+		"a neighbour's prefix":       {in("yunikorn"), none, sets{atPath("root.org10.ray")}, none, ErrUnmapped, false},
+		"no path":                    {in("yunikorn"), none, sets{atPath("root.org1..ray")}, none, ErrUnmapped, false},
+		"a path of Kueue":            {in("kueue"), none, sets{kueue("root.org1.ray")}, none, ErrUnmapped, false},
+		"a path and another quota":   {in("yunikorn"), b, sets{atPath("root.org1.ray")}, none, ErrAmbiguous, true},
+		"a path and another path":    {in("yunikorn"), Names{Path: "root.org2.ray"}, sets{atPath("root.org1.ray")}, none, ErrAmbiguous, true},
+		"a quota and another's path": {in("kueue"), Names{Path: "root.org2.b"}, sets{kueue("user-queue")}, none, ErrAmbiguous, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := map[string]string{}
@@ -88,7 +100,7 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 }
 
 func TestEntriesAreChecked(t *testing.T) {
-	good := Entry{Kueue, selecting("on"), map[string]Names{"q": {Quota: "a"}}}
+	good := Entry{System: Kueue, NamespaceSelector: selecting("on"), Queues: map[string]Names{"q": {Quota: "a"}}}
 	for name, tc := range map[string]struct {
 		edit func(*Entry)
 		want string
@@ -100,6 +112,7 @@ func TestEntriesAreChecked(t *testing.T) {
 			e.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
 		}, "Near"},
 		"no queues":     {func(e *Entry) { e.Queues = nil }, "lists no queue"},
+		"no path":       {func(e *Entry) { e.Paths = []string{"root", "ray"} }, "paths[1]: it is not the path of a quota"},
 		"names nothing": {func(e *Entry) { e.Queues = map[string]Names{"q": {}} }, "neither a quota nor a queue"},
 		"no label":      {func(e *Entry) { e.Queues = map[string]Names{"q": {Quota: "a b"}} }, "not the value of a label"},
 	} {

@@ -32,6 +32,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobdefaults"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 )
 
 const (
@@ -64,6 +66,8 @@ type Jobs struct {
 	// Aliases are labels of other queue systems that name a quota or queue here, in some namespaces. Absent means none.
 	// They need SchedulerNames.
 	Aliases []alias.Entry `json:"aliases,omitempty"`
+	// Placement gives jobs that name no quota the path of one, by their namespace. Absent means none.
+	Placement []quotapath.Rule `json:"placement,omitempty"`
 	// Gangs lists those of the kinds whose jobs are one gang each, whether they ask for it or not.
 	Gangs []string `json:"gangs,omitempty"`
 	// JobDefaults are settings of jobs by kind: gang, preemptible, priorityClassName, maxExecutionTime and grace. They
@@ -136,6 +140,9 @@ func Parse(text string) (Jobs, error) {
 	}
 	if err := m.checkAliases(); err != nil {
 		return Jobs{}, err
+	}
+	if _, err := quotapath.Compile(m.Placement); err != nil {
+		return Jobs{}, fmt.Errorf("%s.%w", Key, err)
 	}
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
 		return Jobs{}, fmt.Errorf("%s.namespaceSelector: %w", Key, err)

@@ -32,11 +32,15 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobdefaults"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 )
 
 // systemNamespaces are never managed: a queue must not hold up what the cluster itself runs on.
 var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease", "koordinator-system",
 	v1alpha1.DefaultQueueNamespace)
+
+// queueKeys are those by which a job asks for a queue, or for that of the quota at a path.
+var queueKeys = []string{v1alpha1.QueueNameKey, v1alpha1.QueuePathKey}
 
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
@@ -54,6 +58,7 @@ type Predicate struct {
 	otherQueueLabels []string
 	schedulerNames   []string
 	aliases          alias.Table
+	placement        quotapath.Rules
 	gangs            []string
 	defaults         []jobdefaults.Entry
 	unmanaged        UnmanagedJobs
@@ -75,6 +80,10 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s.%w", Key, err)
 	}
+	placement, err := quotapath.Compile(m.Placement)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%w", Key, err)
+	}
 	p := &Predicate{
 		kinds:            make(map[schema.GroupVersionKind]jobkind.Kind, len(kinds)),
 		makes:            map[making]bool{},
@@ -86,6 +95,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 		otherQueueLabels: m.OtherQueueLabels,
 		schedulerNames:   m.SchedulerNames,
 		aliases:          aliases,
+		placement:        placement,
 		gangs:            m.Gangs,
 		defaults:         m.JobDefaults,
 		unmanaged:        m.UnmanagedJobs,
@@ -249,7 +259,7 @@ func (p *Predicate) ManagesNamespace(namespace string, namespaceLabels map[strin
 }
 
 // ManagesLabels decides by the namespace and by what is known of a job: any number of sets, such as the labels
-// of the job, of its pod templates or of a pod, and QueueAnnotation of the job. One set with a quota or
+// of the job, of its pod templates or of a pod, and QueueAnnotation of the job. One set with a quota, path or
 // queue name is enough; one with another queue system's label is too many.
 func (p *Predicate) ManagesLabels(
 	namespace string, namespaceLabels map[string]string, labelSets ...map[string]string,
@@ -262,7 +272,7 @@ func (p *Predicate) ManagesLabels(
 		if jobkind.FirstOf(set, p.otherQueueLabels...) != "" {
 			return false
 		}
-		asked = asked || jobkind.FirstOf(set, v1alpha1.QueueNameKey) != "" ||
+		asked = asked || jobkind.FirstOf(set, queueKeys...) != "" ||
 			!p.requireQueueName && jobkind.FirstOf(set, v1alpha1.QuotaLabels[:]...) != ""
 	}
 	return asked
@@ -303,17 +313,19 @@ func MappedNamespace(mapped bool) map[string]string {
 
 // LabelKeys are the keys of all labels that ManagesLabels and Aliased look at.
 func (p *Predicate) LabelKeys() []string {
-	return slices.Concat([]string{v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:], p.otherQueueLabels, p.aliases.Keys())
+	return slices.Concat(queueKeys, v1alpha1.QuotaLabels[:], p.otherQueueLabels, p.aliases.Keys())
 }
 
 // QueueAnnotation reduces annotations to a set for ManagesLabels and Aliased: those that name a queue.
 func QueueAnnotation(annotations map[string]string) map[string]string {
 	set := alias.Annotations(annotations)
-	if name := annotations[v1alpha1.QueueNameKey]; name != "" {
-		if set == nil {
-			set = map[string]string{}
+	for _, key := range queueKeys {
+		if name := annotations[key]; name != "" {
+			if set == nil {
+				set = map[string]string{}
+			}
+			set[key] = name
 		}
-		set[v1alpha1.QueueNameKey] = name
 	}
 	return set
 }
@@ -349,7 +361,7 @@ func labelsOf(
 		return nil, false
 	}
 	sets := append(setsOf(job), podLabels...)
-	return append(sets, Aliased(p, namespaceLabels, sets...)), true
+	return append(sets, Aliased(p, namespaceLabels, sets...), Placed(p, namespaceLabels)), true
 }
 
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.
@@ -373,7 +385,7 @@ func (p *Predicate) QueuesPods() bool {
 func (p *Predicate) QueuesPod(pod metav1.Object) bool {
 	labels := pod.GetLabels()
 	return p.QueuesPods() && metav1.GetControllerOfNoCopy(pod) == nil &&
-		(jobkind.FirstOf(labels, v1alpha1.QueueNameKey) != "" || jobkind.FirstOf(labels, v1alpha1.QuotaLabels[:]...) != "")
+		(jobkind.FirstOf(labels, queueKeys...) != "" || jobkind.FirstOf(labels, v1alpha1.QuotaLabels[:]...) != "")
 }
 
 // UnitNamedBy is the unit, as namespace/name, that a pod belongs to by what it says itself: that of its annotation, or

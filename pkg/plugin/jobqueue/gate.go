@@ -190,7 +190,8 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 	if g.Predicate().AsksForMapping(namespaceLabels) {
 		sets = append(sets, managedjobs.MappedNamespace(g.Mapped(pod.Namespace)))
 	}
-	sets = append(sets, managedjobs.Aliased(g.Predicate(), namespaceLabels, sets...))
+	sets = append(sets, managedjobs.Aliased(g.Predicate(), namespaceLabels, sets...),
+		managedjobs.Placed(g.Predicate(), namespaceLabels))
 	v := unknown
 	switch {
 	case g.Predicate().ManagesLabels(pod.Namespace, namespaceLabels, sets...):
