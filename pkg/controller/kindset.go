@@ -252,7 +252,7 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 	if err := watchJobs(c, own, r); err != nil {
 		return err
 	}
-	wake := waker{kind: &r.Kind, jobs: r.Jobs}
+	wake := waker{kind: &r.Kind, jobs: r.Jobs, units: s.mgr.GetClient()}
 	if child := r.Kind.Child; child != nil {
 		var object client.Object = newObject(child.GVK)
 		if err := c.Watch(source.Kind(own, object, handler.EnqueueRequestsFromMapFunc(wake.jobOfChild))); err != nil {
@@ -266,7 +266,7 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 		return err
 	}
 	if err := c.Watch(&sharedSource{
-		shared, elasticquota.New(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), mappingChanged,
+		shared, elasticquota.New(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), quotaChanged,
 	}); err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
 
 // mappedIndex finds ElasticQuotas by the namespaces whose pods Koordinator charges to them without a label.
@@ -63,7 +65,8 @@ func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) s
 	return ""
 }
 
-// mappingChanged: what is used of a quota is written into it all the time, and is nothing to us.
-var mappingChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return !slices.Equal(mappedNamespaces(e.ObjectOld), mappedNamespaces(e.ObjectNew))
+// quotaChanged: what is used of a quota is written into it all the time, and is nothing to us.
+var quotaChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return !slices.Equal(mappedNamespaces(e.ObjectOld), mappedNamespaces(e.ObjectNew)) ||
+		elasticquota.ParentOf(e.ObjectOld) != elasticquota.ParentOf(e.ObjectNew)
 }}

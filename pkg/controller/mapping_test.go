@@ -83,7 +83,7 @@ func TestWhatIsUsedOfAQuotaChangesNoMapping(t *testing.T) {
 	before.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: `["x"]`}
 	after := before.DeepCopy()
 	after.Annotations[extension.AnnotationRuntime] = `{"cpu":"1"}`
-	require.False(t, mappingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	require.False(t, quotaChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 	after.Annotations[extension.AnnotationQuotaNamespaces] = `["y"]`
-	require.True(t, mappingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	require.True(t, quotaChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 }

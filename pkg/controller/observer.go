@@ -181,7 +181,8 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	if predicate.AsksForMapping(namespace.Labels) {
 		labels = append(labels, managedjobs.MappedNamespace(len(takers) > 0))
 	}
-	s.Alias, s.AliasError = managedjobs.Alias(predicate, job.Plain(nil), namespace.Labels)
+	plain := job.Plain(nil)
+	s.Alias, s.AliasError = managedjobs.Alias(predicate, plain, namespace.Labels)
 	ambiguous := errors.Is(s.AliasError, alias.ErrAmbiguous)
 	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...) && !ambiguous
 	if !s.Managed {
@@ -194,6 +195,9 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 			predicate.ManagesNamespace(name, namespace.Labels)
 		s.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		return nil
+	}
+	if err := o.followPath(ctx, s, plain, namespace.Labels); err != nil {
+		return err
 	}
 	if s.Unit == nil {
 		s.Cluster = o.shared.Survey.Look(ctx)

@@ -18,6 +18,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -133,10 +134,10 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.Add(kinds); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, elasticquota.New(), mappedIndex, mappedNamespaces); err != nil {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := defaultqueue.Setup(ctx, mgr, o.QueueNamespace, o.DefaultReclaim); err != nil {
+	if err := defaultqueue.Setup(mgr, o.QueueNamespace, o.DefaultReclaim); err != nil {
 		return err
 	}
 	err := unitevents.Setup(mgr, unitevents.Options{
@@ -147,6 +148,16 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	return setupManagedJobs(mgr, o, kinds)
+}
+
+// addIndexes to the caches that all reconcilers share.
+func addIndexes(ctx context.Context, to client.FieldIndexer) error {
+	quota := elasticquota.New()
+	return errors.Join(
+		to.IndexField(ctx, quota, mappedIndex, mappedNamespaces),
+		to.IndexField(ctx, quota, elasticquota.NameIndex, elasticquota.IndexByName),
+		to.IndexField(ctx, &v1alpha1.QueueUnit{}, pathIndex, quotasOnPath),
+	)
 }
 
 func newObject(gvk schema.GroupVersionKind) *unstructured.Unstructured {

@@ -35,6 +35,8 @@ import (
 type waker struct {
 	kind *jobkind.Kind
 	jobs client.Reader
+	// units are the cached ones, with pathIndex.
+	units client.Reader
 }
 
 // jobsOfUnit are the job that the unit names and the job that would have a unit of this name.
@@ -83,7 +85,8 @@ func (w waker) jobOfChild(_ context.Context, object client.Object) []reconcile.R
 	return []reconcile.Request{request(object.GetNamespace(), owner.Name)}
 }
 
-// jobsOfQuota are those of the namespaces that it takes. The quota of before and that of after are asked about.
+// jobsOfQuota are those of the namespaces that it takes, and those whose path leads through it. The quota of before and
+// that of after are asked about.
 func (w waker) jobsOfQuota(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 	for _, name := range mappedNamespaces(object) {
 		found, err := w.jobsIn(ctx, name)
@@ -91,6 +94,14 @@ func (w waker) jobsOfQuota(ctx context.Context, object client.Object) (requests 
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace that a quota takes", "namespace", name)
 		}
 		requests = append(requests, found...)
+	}
+	units := &v1alpha1.QueueUnitList{}
+	err := w.units.List(ctx, units, client.MatchingFields{pathIndex: object.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the units whose path leads through a quota", "quota", object.GetName())
+	}
+	for i := range units.Items {
+		requests = append(requests, w.jobsOfUnit(ctx, &units.Items[i])...)
 	}
 	return requests
 }

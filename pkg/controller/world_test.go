@@ -62,6 +62,8 @@ type world struct {
 	writes []string
 	// refuse, when set, is asked before each write of the reconciler.
 	refuse func(verb string, o client.Object) error
+	// quotas of the cluster by their names, with their parents.
+	quotas map[string][]string
 	// fails, when set, is what reading events comes to.
 	fails error
 }
@@ -73,6 +75,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(epoch.Time), events: events.NewFakeRecorder(1000)}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(elasticquota.New(), mappedIndex, mappedNamespaces).
+		WithIndex(&v1alpha1.QueueUnit{}, pathIndex, quotasOnPath).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}).
 		WithStatusSubresource(&v1alpha1.QueueUnit{}, &batchv1.Job{}).Build()
 	w.base = base
@@ -133,6 +136,9 @@ func (w *world) hooks() interceptor.Funcs {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if pods, ok := list.(*metav1.PartialObjectMetadataList); ok && pods.Kind == "PodList" {
 				return w.boundPods(ctx, pods, opts...)
+			}
+			if quotas, ok := list.(*metav1.PartialObjectMetadataList); ok && quotas.Kind == "ElasticQuotaList" {
+				return w.quotasNamed(ctx, quotas, opts...)
 			}
 			if events, ok := list.(*corev1.EventList); ok {
 				return w.eventsOf(ctx, events, opts...)

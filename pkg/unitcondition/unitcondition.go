@@ -99,7 +99,7 @@ var (
 	adopted = []string{v1alpha1.ReasonAdopted}
 	ended   = []string{ReasonSucceeded, ReasonFailed}
 	parked  = []string{
-		string(unit.ReasonInvalidRequest), ReasonQuotaMismatch, ReasonUnsupportedJob, ReasonOtherScheduler,
+		string(unit.ReasonInvalidRequest), string(unit.ReasonUnknownQuota), ReasonQuotaMismatch, ReasonUnsupportedJob, ReasonOtherScheduler,
 		ReasonHeldByOwner, ReasonSuspendedByOwner,
 	}
 )

@@ -89,6 +89,9 @@ func (p *pageWriter) summary(now time.Time, s *Story) {
 	p.printf("%s in namespace %s: %s, created %s ago\n",
 		answers.JobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
 	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
+	if path := u.Annotations[v1alpha1.QueuePathKey]; path != "" {
+		rows = append(rows, []string{"Path:", clean(path)})
+	}
 	if l := s.Live; l != nil {
 		if l.Status.Position > 0 {
 			rows = append(rows, []string{"Position:", position(&l.Status)})

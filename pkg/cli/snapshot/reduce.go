@@ -43,12 +43,12 @@ var namesAt = [][]string{
 	{"status", "effective", "quota"},
 }
 
-// namedBy are the labels and annotations whose values are names, or lists of names separated by commas. Those of the
+// namedBy are the labels and annotations whose values are names, lists of names separated by commas, or paths. Those of the
 // other keys in kept say how the queue is to behave.
 var namedBy = append([]string{
 	v1alpha1.QueueNameKey, v1alpha1.LabelQuotaParent, v1alpha1.AnnotationAvailableQuota,
 	v1alpha1.AnnotationAvailableQuotaShort, v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs,
-	v1alpha1.AnnotationOverrideQueue,
+	v1alpha1.AnnotationOverrideQueue, v1alpha1.QueuePathKey,
 }, v1alpha1.QuotaLabels[:]...)
 
 // kept are the prefixes of labels and annotations that the queue or Koordinator reads.
@@ -111,12 +111,16 @@ func reduced(values map[string]string, key []byte) map[string]string {
 		if !slices.ContainsFunc(kept, func(prefix string) bool { return strings.HasPrefix(k, prefix) }) {
 			continue
 		}
+		between := ","
+		if k == v1alpha1.QueuePathKey {
+			between = "."
+		}
 		if key != nil && v != "" && v != "*" && slices.Contains(namedBy, k) {
-			names := strings.Split(v, ",")
+			names := strings.Split(v, between)
 			for i := range names {
 				names[i] = hash(strings.TrimSpace(names[i]), key)
 			}
-			v = strings.Join(names, ",")
+			v = strings.Join(names, between)
 		}
 		out[k] = v
 	}

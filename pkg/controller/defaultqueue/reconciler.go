@@ -40,21 +40,14 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 )
 
-// nameIndex finds ElasticQuotas by name in all namespaces.
-const nameIndex = "metadata.name"
-
 const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
 
 // conflictDelay is the time after a conflict until the reconciler decides again by the new state.
 const conflictDelay = 500 * time.Millisecond
 
 // Setup adds the reconciler of the Queues of this namespace to the manager. Queues that it creates reclaim as given.
-func Setup(ctx context.Context, mgr manager.Manager, namespace string, reclaim v1alpha1.PreemptionPolicy) error {
+func Setup(mgr manager.Manager, namespace string, reclaim v1alpha1.PreemptionPolicy) error {
 	quota := elasticquota.New()
-	byItsName := func(object client.Object) []string { return []string{object.GetName()} }
-	if err := mgr.GetFieldIndexer().IndexField(ctx, quota, nameIndex, byItsName); err != nil {
-		return err
-	}
 	r := NewReconciler(namespace, mgr.GetClient(), mgr.GetAPIReader(),
 		mgr.GetEventRecorder(v1alpha1.CreatedByController))
 	r.Reclaim = reclaim
@@ -115,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
 	o := observation{Namespace: r.Namespace, Name: name, Reclaim: r.Reclaim}
 	var err error
-	if o.Quotas, err = elasticquota.List(ctx, r.Client, client.MatchingFields{nameIndex: name}); err != nil {
+	if o.Quotas, err = elasticquota.List(ctx, r.Client, client.MatchingFields{elasticquota.NameIndex: name}); err != nil {
 		return o, err
 	}
 	queue := &v1alpha1.Queue{}
@@ -133,7 +126,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 func (r *Reconciler) quotasNow(ctx context.Context, o observation) ([]metav1.PartialObjectMetadata, error) {
 	if len(o.Quotas) == 0 {
 		return elasticquota.List(ctx, r.Live,
-			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(nameIndex, o.Name)})
+			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(elasticquota.NameIndex, o.Name)})
 	}
 	var quotas []metav1.PartialObjectMetadata
 	for i := range o.Quotas {

@@ -137,7 +137,7 @@ func quotaClient(t *testing.T, objects ...runtime.Object) client.Client {
 		&metav1.PartialObjectMetadataList{})
 	q := quota("", "", "")
 	return fake.NewClientBuilder().WithScheme(scheme).WithRuntimeObjects(objects...).
-		WithIndex(&q, nameIndex, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+		WithIndex(&q, elasticquota.NameIndex, elasticquota.IndexByName).Build()
 }
 
 func TestQueueReconciler(t *testing.T) {

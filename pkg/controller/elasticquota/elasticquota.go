@@ -23,10 +23,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // Kind of Koordinator's quotas.
 var Kind = schema.GroupVersionKind{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}
+
+// NameIndex finds ElasticQuotas by name in all namespaces. API servers select by this field as well.
+const NameIndex = "metadata.name"
+
+// IndexByName is what the index has of one.
+func IndexByName(quota client.Object) []string { return []string{quota.GetName()} }
+
+// ParentOf is the name of the quota above one, as Koordinator reads it: its root quota if the quota names none.
+func ParentOf(quota client.Object) string {
+	if parent := quota.GetLabels()[v1alpha1.LabelQuotaParent]; parent != "" || quota.GetName() == extension.RootQuotaName {
+		return parent
+	}
+	return extension.RootQuotaName
+}
 
 // New is an object to read the metadata of one into.
 func New() *metav1.PartialObjectMetadata {

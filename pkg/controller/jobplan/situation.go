@@ -75,6 +75,9 @@ type Situation struct {
 	// Alias is what labels of another system name, and AliasError what keeps them from naming it.
 	Alias      alias.Names
 	AliasError error
+	// Path is the path that gives the job its quota, and PathError what keeps it from that.
+	Path      string
+	PathError error
 	// Unmanaged is what becomes of the job if it is not managed because it lacks a label.
 	Unmanaged managedjobs.UnmanagedJobs
 	// Asleep: the job is suspended and names no queue, where jobs are queued.
@@ -127,6 +130,7 @@ func (s *Situation) ask() {
 	if !s.Options.PartialAdmission {
 		s.demand.OnlyWhole()
 	}
+	s.demand.CheckPath(s.PathError)
 	s.demand.CheckScheduler(s.Creation, s.Schedules)
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)
@@ -135,6 +139,9 @@ func (s *Situation) ask() {
 		s.Priorities.Class = &class.Value
 	}
 	s.want = jobunit.Of(s.read, s.demand, s.Priorities.Of(&s.demand))
+	if s.Path != "" {
+		jobunit.Annotate(s.want, v1alpha1.QueuePathKey, s.Path)
+	}
 	if defaults != nil {
 		jobunit.Annotate(s.want, v1alpha1.AnnotationJobDefaults, defaults.Text())
 	}

@@ -225,6 +225,18 @@ func (d *Demand) With(creation *podrequest.Creation, change func(*jobs.PodSet)) 
 	return request
 }
 
+// CheckPath finds a job that names no quota by its path.
+func (d *Demand) CheckPath(err error) {
+	if d.Problem != nil || err == nil {
+		return
+	}
+	reason := string(unit.ReasonUnknownQuota)
+	if errors.Is(err, jobs.ErrQuotaMismatch) {
+		reason = unitcondition.ReasonQuotaMismatch
+	}
+	d.Problem = &Problem{Reason: reason, Message: event.Short(err.Error())}
+}
+
 // CheckScheduler finds pods that will go to a scheduler that knows of no queue. Templates of a job cannot be given
 // another one later, so it says so before anything is reserved.
 func (d *Demand) CheckScheduler(creation *podrequest.Creation, schedules func(string) bool) {

@@ -65,6 +65,9 @@ func stubOf(unit *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 		Namespace: unit.Namespace, Name: unit.Name, UID: unit.UID, ResourceVersion: unit.ResourceVersion,
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: notKept}},
 	}}
+	if path := unit.Annotations[v1alpha1.QueuePathKey]; path != "" && len(path) <= maxReference {
+		stub.Annotations = map[string]string{v1alpha1.QueuePathKey: path} // the job waits for the quotas on it
+	}
 	if ref := unit.Spec.ConsumerRef; ref != nil {
 		named := &corev1.ObjectReference{
 			APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID,
