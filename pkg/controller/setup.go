@@ -43,6 +43,7 @@ import (
 
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/defaultqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
@@ -138,6 +139,9 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	if err := defaultqueue.Setup(mgr, o.QueueNamespace, o.DefaultReclaim); err != nil {
+		return err
+	}
+	if err := ancestors.Setup(mgr, o.QueueNamespace); err != nil {
 		return err
 	}
 	err := unitevents.Setup(mgr, unitevents.Options{

@@ -1,0 +1,69 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package ancestors publishes the quotas above each quota for the policies of tenancy. A ValidatingAdmissionPolicy cannot
+// read the tree of quotas, and whoever may use a quota may use those below it.
+package ancestors
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
+)
+
+// mostBytes of all lines: a ConfigMap has room for twice as much, and administrators write into it as well.
+const mostBytes = 512 << 10
+
+// Lines has one line for each quota that has quotas above it: its name and theirs, the nearest first. left is how many
+// quotas have no line because all lines together would be too long.
+func Lines(tree quotapath.Tree) (text string, left int) {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		above := aboveOf(tree, name)
+		if len(above) == 0 || len(name) > validation.LabelValueMaxLength {
+			continue // a longer name is in no label
+		}
+		line := name + " " + strings.Join(above, " ") + "\n"
+		if b.Len()+len(line) > mostBytes {
+			left++
+			continue
+		}
+		b.WriteString(line)
+	}
+	return b.String(), left
+}
+
+// aboveOf are as many of the quotas above one as policies ask for. It ends where several quotas have one name: nobody
+// knows which of their parents counts.
+func aboveOf(tree quotapath.Tree, name string) (above []string) {
+	for len(above) < quotapath.MostAbove {
+		if len(tree[name]) != 1 {
+			break
+		}
+		parent := tree[name][0]
+		if parent == extension.RootQuotaName || len(tree[parent]) == 0 || slices.Contains(above, parent) {
+			break
+		}
+		above, name = append(above, parent), parent
+	}
+	return above
+}
