@@ -19,6 +19,7 @@ limitations under the License.
 package manifests_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 )
 
 const (
@@ -535,6 +537,13 @@ func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
 	}
 	ofJobs := policies("components/tenancy")
 	require.NotNil(t, namespaces["jobqueue-tenancy-quota"])
+	ofQuota := []string{"user", "account", "byName", "line", "above"}
+	for i := range quotapath.MostAbove {
+		ofQuota = append(ofQuota, fmt.Sprintf("by%d", i))
+	}
+	for _, same := range ofQuota {
+		require.Equal(t, variable(ofJobs["jobqueue-tenancy-quota"], same), variable(ofJobs["jobqueue-tenancy-pod"], same))
+	}
 	for _, kind := range jobkind.Builtin() {
 		for name, p := range policies("components/kinds/" + kind.File()) {
 			of, ok := ofJobs[name]
@@ -546,7 +555,11 @@ func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
 			require.Equal(t, namespaces["jobqueue-tenancy-quota"], namespaces[name+"-"+kind.File()], name)
 			switch name {
 			case "jobqueue-tenancy-quota", "jobqueue-tenancy-queue":
-				for _, same := range []string{"byUser", "byNamespace"} {
+				rights := []string{"byUser", "byNamespace"}
+				if name == "jobqueue-tenancy-quota" {
+					rights = ofQuota
+				}
+				for _, same := range rights {
 					require.Equal(t, variable(of, same), variable(p, same))
 				}
 				require.Equal(t, of.Validations, p.Validations[len(p.Validations)-len(of.Validations):], name)

@@ -34,6 +34,8 @@ const (
 	Root = "root"
 	// MostElements is how many elements a path may have, root included.
 	MostElements = 8
+	// MostAbove is how many quotas may be above the one that a path names.
+	MostAbove = MostElements - 2
 	// longest path, in bytes: as long as the longest name of an object.
 	longest = 253
 )

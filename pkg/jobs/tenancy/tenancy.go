@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 )
 
 // most elements that a list, or a map, of a job may have. What CEL does with a list takes the square of its length:
@@ -52,7 +53,9 @@ type view struct {
 	// QuotaKeys is a list in CEL; the other keys are texts.
 	QuotaKeys                         string
 	QueueKey, PriorityKey, HighestKey string
-	ManagedKey, GangGroupsKey         string
+	// Above numbers the quotas above the one that a job names.
+	Above                     []int
+	ManagedKey, GangGroupsKey string
 	// Most elements of a list are looked at.
 	Most int
 
@@ -68,6 +71,9 @@ func Manifest(kind *jobkind.Kind, name string) ([]byte, error) {
 		HighestKey: v1alpha1.AnnotationMaxPriority,
 		ManagedKey: v1alpha1.LabelManaged, GangGroupsKey: extension.AnnotationGangGroups,
 		Most: most, places: kind.MetadataPlaces(),
+	}
+	for i := range quotapath.MostAbove {
+		v.Above = append(v.Above, i)
 	}
 	for _, child := range kind.Children {
 		v.Makes += child.GVR.Resource + ", "
@@ -111,20 +117,24 @@ func (v view) lengths(list string, p jobkind.Path) string {
 		list, v.Most, indent, list, indent, field("e", p))
 }
 
-// Quotas is an expression for two lists: the quotas that the job names, and those that it named before.
+// Quotas is an expression for two lists: the quotas that the job names, and those that it named before. The last element
+// of a path names a quota. Pods get no label by a path, so it is nothing to theirs.
 func (v view) Quotas() string {
-	return v.names(v.labels(), func(labels string) string {
+	lines := linesOf(v.labels(), func(labels string) string {
 		return "variables.keys.map(k, " + labels + `[?k].orValue('')).join('\n')`
 	})
+	if !v.Kind.OfPods() {
+		lines = append(lines, linesOf(v.texts(), func(field string) string {
+			return "[string(" + field + "[?'" + v1alpha1.QueuePathKey + "'].orValue(''))]\n" +
+				indent + ".map(p, p.substring(p.lastIndexOf('.') + 1))[0]"
+		})...)
+	}
+	return v.lists(lines)
 }
 
 // Queues is the same of queues.
 func (v view) Queues() string {
-	paths := v.labels()
-	for _, p := range v.places {
-		paths = append(paths, p.Annotations)
-	}
-	return v.names(paths, func(field string) string { return "string(" + field + "[?variables.key].orValue(''))" })
+	return v.names(v.texts(), func(field string) string { return "string(" + field + "[?variables.key].orValue(''))" })
 }
 
 // Nodes is the same of nodes; empty where the kind has no templates.
@@ -175,6 +185,15 @@ func (v view) GangGroups() string {
 	})
 }
 
+// texts are the labels and annotations.
+func (v view) texts() []jobkind.Path {
+	paths := v.labels()
+	for _, p := range v.places {
+		paths = append(paths, p.Annotations)
+	}
+	return paths
+}
+
 func (v view) labels() (paths []jobkind.Path) {
 	for _, p := range v.places {
 		paths = append(paths, p.Labels)
@@ -188,12 +207,21 @@ const indent = "      "
 // names are what read finds at the paths that are not nil, in the job as it is and as it was. CEL has nothing that
 // makes one list of a list of lists, so they are joined to one text, a line each, and that is split.
 func (v view) names(paths []jobkind.Path, read func(field string) string) string {
-	var lines []string
+	return v.lists(linesOf(paths, read))
+}
+
+// linesOf are expressions for a text, one for each path.
+func linesOf(paths []jobkind.Path, read func(field string) string) (lines []string) {
 	for _, p := range paths {
 		if p != nil {
 			lines = append(lines, indent+each("job", p, 1, read))
 		}
 	}
+	return lines
+}
+
+// lists that such expressions make.
+func (v view) lists(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}

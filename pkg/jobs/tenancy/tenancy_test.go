@@ -80,6 +80,8 @@ func TestEveryPlaceIsRead(t *testing.T) {
 				if !kind.OfPods() { // manifests/components/tenancy has it for pods
 					policy := policies["jobqueue-tenancy-quota-"+kind.File()]
 					require.Contains(t, expression(t, policy, "quotas"), rest(p.Labels)+"[?k]")
+					require.Contains(t, expression(t, policy, "quotas"), rest(p.Labels)+"[?'koord-queue/queue-path']")
+					require.Contains(t, expression(t, policy, "quotas"), rest(p.Annotations)+"[?'koord-queue/queue-path']")
 				}
 				require.Contains(t, queues, rest(p.Labels)+"[?variables.key]")
 				require.Contains(t, queues, rest(p.Annotations)+"[?variables.key]")

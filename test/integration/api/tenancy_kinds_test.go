@@ -340,6 +340,11 @@ func (a *attack) names(t *testing.T, at string) {
 		require.NoError(t, a.create(a.with(a.read(), where, v1alpha1.QueueNameKey, "queue-a")))
 		ofQuota := a.with(a.labelled(at, v1alpha1.LabelQuotaName, "quota-a"), where, v1alpha1.QueueNameKey, "quota-a")
 		require.NoError(t, a.create(ofQuota), "the queue of her quota")
+		for _, path := range []string{"root.quota-b", "root.quota-a.quota-b", "root.quota-a\nquota-b"} {
+			require.Error(t, a.create(a.with(a.read(), where, v1alpha1.QueuePathKey, path)), path)
+		}
+		atPath := a.with(a.read(), where, v1alpha1.QueuePathKey, "root.quota-a")
+		require.NoError(t, a.create(a.with(atPath, where, v1alpha1.QueueNameKey, "quota-a")), "the queue of her path")
 	}
 	const groups = extension.AnnotationGangGroups
 	refused(t, a.create(a.with(a.read(), at+".annotations", groups, "[\"tenant-kinds/g\",\n\"victim/g\"]")),
@@ -462,7 +467,7 @@ func (a *attack) namesTwo(t *testing.T) {
 	for _, quotas := range [][2]string{{"quota-a", "quota-b"}, {"quota-b", "quota-a"}} {
 		job := a.with(a.labelled("metadata", v1alpha1.LabelQuotaName, quotas[0]), last+".labels",
 			v1alpha1.LabelQuotaName, quotas[1])
-		require.ErrorContains(t, a.create(job), "the labels name several quotas: quota-")
+		require.ErrorContains(t, a.create(job), "the object names several quotas: quota-")
 	}
 	job := a.with(a.labelled(last, v1alpha1.QueueNameKey, "queue-b"), "metadata.annotations",
 		v1alpha1.QueueNameKey, "queue-a")

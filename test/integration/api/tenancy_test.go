@@ -242,6 +242,7 @@ func TestTenancy(t *testing.T) {
 	t.Run("two quotas", tenancyOfTwo)
 	t.Run("priorities of units", tenancyOfPriorities)
 	t.Run("what exists", tenancyOfWhatExists)
+	t.Run("paths", tenancyOfPaths)
 	t.Run("nodes", tenancyOfNodes)
 	t.Run("pods that exist", tenancyOfPodsThatExist)
 	manage(t, adminTenant(t))
@@ -279,9 +280,9 @@ func tenancyWarns(t *testing.T) {
 func tenancyOfTwo(t *testing.T) {
 	alice := tenantNamed(t, "alice")
 	require.ErrorContains(t, alice.job(t, "tenant-a", quotaOf("quota-a"), quotaOf("quota-b")),
-		"the labels name several quotas: quota-")
+		"the object names several quotas: quota-")
 	require.ErrorContains(t, alice.job(t, "tenant-a", quotaOf("quota-b"), quotaOf("quota-a")),
-		"the labels name several quotas: quota-")
+		"the object names several quotas: quota-")
 	require.ErrorContains(t, alice.job(t, "tenant-a", text{
 		labels: named(v1alpha1.QueueNameKey, "queue-a"), annotations: named(v1alpha1.QueueNameKey, "queue-b"),
 	}, text{}), "several queues are named: queue-")
