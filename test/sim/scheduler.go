@@ -465,12 +465,11 @@ func (r *replica) fitsQuota(pod *corev1.Pod) bool {
 // bind reserves and asks the API to bind. The request may arrive late; the API refuses a pod that is gone or bound.
 func (r *replica) bind(pod *corev1.Pod, node string) {
 	w := r.world
-	r.live.Reserve(pod)
+	counted := r.live.Reserve(pod)
 	r.reserved[pod.UID] = true
 	d := r.decide()
 	d.seen[units] = min(d.seen[units], r.applied)
-	// ElasticQuota reserves nothing for a pod that its own handler has not been told of yet.
-	d.uncounted = r.seen[pods][0].store[keyOf(pod.Namespace, pod.Name)] == nil
+	d.uncounted = !counted
 	if r.read() != nil {
 		r.later(time.Second, func() { r.unreserve(pod) })
 		return

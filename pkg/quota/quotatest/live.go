@@ -196,8 +196,14 @@ func (l *Live) PreFilter(pod *corev1.Pod) (err error, overrulable bool) { //noli
 	return nil, false
 }
 
-// Reserve counts a pod as assigned, before it is bound; Unreserve takes that back.
-func (l *Live) Reserve(pod *corev1.Pod) { l.mgr.ReservePod(l.chargedTo(pod), pod) }
+// Reserve counts a pod as assigned, before it is bound, and says whether it is: not one of which ElasticQuota has not
+// heard since its quota came or went. Unreserve takes that back.
+func (l *Live) Reserve(pod *corev1.Pod) (counted bool) {
+	name := l.chargedTo(pod)
+	l.mgr.ReservePod(name, pod)
+	info := l.mgr.GetQuotaInfoByName(name)
+	return info != nil && info.CheckPodIsAssigned(pod)
+}
 
 // Unreserve takes a reservation back.
 func (l *Live) Unreserve(pod *corev1.Pod) { l.mgr.UnreservePod(l.chargedTo(pod), pod) }
