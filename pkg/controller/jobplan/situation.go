@@ -153,6 +153,9 @@ func (s *Situation) ask() {
 // defaults that the job is read with: those of its kind. A job that runs, or holds quota, keeps those that its unit
 // has; its pods were made with them.
 func (s *Situation) defaults() *jobdefaults.Settings {
+	if !jobs.CanBeSuspended(s.Job) { // its pods would not get them
+		return nil
+	}
 	if s.rel == jobunit.Own && (unit.Phase(s.Unit.Status.Phase).Holds() || !s.Job.Suspended()) {
 		return jobdefaults.Read(s.Unit.Annotations[v1alpha1.AnnotationJobDefaults])
 	}
