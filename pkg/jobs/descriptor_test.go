@@ -299,6 +299,8 @@ func TestDescriptorsThatCannotBe(t *testing.T) {
 func FuzzDescriptor(f *testing.F) {
 	objects := []string{"{}", "spec: {paused: 1, groups: {a: 1}, roles: [1, {pod: []}]}", "spec: []\nstatus: {phase: {}}"}
 	f.Add(made, objects[1])
+	f.Add(strings.Replace(made, "  template: .pod\n- path: .spec.roles",
+		"  templateField: .at\n  templateFrom: .spec.groups\n- path: .spec.roles", 1), "spec: {groups: {a: {at: 'b[1].c'}}}")
 	for _, kind := range jobkind.Builtin() {
 		for _, object := range objects {
 			f.Add(string(kind.Text()), object)

@@ -23,8 +23,8 @@ import (
 	"strings"
 )
 
-// An object may say in a text where a pod template is. Its author writes the text, so its length is bounded, and with it
-// the number of steps.
+// An object may say in a text where a pod template is. Its author writes the text, so its length is bounded, and with
+// it the number of steps.
 const maxPointer = 500
 
 // pointerStep is a field, and indexes of the list that it holds.
