@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
@@ -196,8 +197,13 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 		s.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		return nil
 	}
-	if err := o.followPath(ctx, s, plain, namespace.Labels); err != nil {
+	found, err := pathfinder.Find(ctx, o.cache, predicate, plain, s.Alias, namespace.Labels)
+	if err != nil {
 		return err
+	}
+	s.Path, s.PathError = found.Path, found.Wrong
+	if found.Quota != "" {
+		s.Alias.Quota = found.Quota
 	}
 	if s.Unit == nil {
 		s.Cluster = o.shared.Survey.Look(ctx)

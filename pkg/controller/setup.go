@@ -48,6 +48,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
@@ -160,7 +161,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 	return errors.Join(
 		to.IndexField(ctx, quota, mappedIndex, mappedNamespaces),
 		to.IndexField(ctx, quota, elasticquota.NameIndex, elasticquota.IndexByName),
-		to.IndexField(ctx, &v1alpha1.QueueUnit{}, pathIndex, quotasOnPath),
+		to.IndexField(ctx, &v1alpha1.QueueUnit{}, pathfinder.Index, pathfinder.QuotasOnPath),
 	)
 }
 

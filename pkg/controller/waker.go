@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
@@ -35,7 +36,7 @@ import (
 type waker struct {
 	kind *jobkind.Kind
 	jobs client.Reader
-	// units are the cached ones, with pathIndex.
+	// units are the cached ones, with the index of pathfinder.
 	units client.Reader
 }
 
@@ -96,7 +97,7 @@ func (w waker) jobsOfQuota(ctx context.Context, object client.Object) (requests 
 		requests = append(requests, found...)
 	}
 	units := &v1alpha1.QueueUnitList{}
-	err := w.units.List(ctx, units, client.MatchingFields{pathIndex: object.GetName()}, client.UnsafeDisableDeepCopy)
+	err := w.units.List(ctx, units, client.MatchingFields{pathfinder.Index: object.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the units whose path leads through a quota", "quota", object.GetName())
 	}

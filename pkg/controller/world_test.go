@@ -45,6 +45,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
@@ -75,7 +76,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(epoch.Time), events: events.NewFakeRecorder(1000)}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(elasticquota.New(), mappedIndex, mappedNamespaces).
-		WithIndex(&v1alpha1.QueueUnit{}, pathIndex, quotasOnPath).
+		WithIndex(&v1alpha1.QueueUnit{}, pathfinder.Index, pathfinder.QuotasOnPath).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}).
 		WithStatusSubresource(&v1alpha1.QueueUnit{}, &batchv1.Job{}).Build()
 	w.base = base

@@ -197,9 +197,9 @@ func (j *Job) Queue() string {
 	return j.Alias.Queue
 }
 
-// QueuePath returns the path by which the job names its quota, in an annotation or a label, or "". ErrQuotaMismatch is
+// QueuePath returns the path by which a job names its quota, in an annotation or a label, or "". ErrQuotaMismatch is
 // of a job that names two.
-func (j *Job) QueuePath() (string, error) {
+func QueuePath(j *Job) (string, error) {
 	sets := append([]map[string]string{j.Object.GetAnnotations(), j.Object.GetLabels()}, j.TemplateLabels()...)
 	path := ""
 	for _, set := range sets {

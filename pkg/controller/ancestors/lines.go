@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package ancestors publishes the quotas above each quota for the policies of tenancy. A ValidatingAdmissionPolicy cannot
-// read the tree of quotas, and whoever may use a quota may use those below it.
+// read the tree of quotas, and a right to use a quota holds for the quotas below it.
 package ancestors
 
 import (

@@ -58,7 +58,7 @@ func Alias(p *Predicate, plain *jobs.Job, namespaceLabels map[string]string) (al
 		return alias.Names{}, nil
 	}
 	quota, _ := plain.Quota() // if it names several, that is told, and the first of them counts here
-	path, _ := plain.QueuePath()
+	path, _ := jobs.QueuePath(plain)
 	own := alias.Names{Quota: quota, Queue: plain.Queue(), Path: path}
 	return p.aliases.Read(own, namespaceLabels, setsOf(plain)...)
 }

@@ -35,7 +35,7 @@ func Placed(p *Predicate, namespaceLabels map[string]string) map[string]string {
 // quotapath.ErrMalformed for a namespace whose name or label is no element of a path. plain is the job as its owner wrote
 // it. A group of pods gets no path of its namespace: nobody could write the label of the quota into the pods.
 func Path(p *Predicate, plain *jobs.Job, named alias.Names, namespaceLabels map[string]string) (string, error) {
-	path, err := plain.QueuePath()
+	path, err := jobs.QueuePath(plain)
 	if err != nil || path != "" {
 		return path, err
 	}
