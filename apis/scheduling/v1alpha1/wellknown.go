@@ -40,8 +40,8 @@ const (
 
 	// QueueNameKey (annotation or label) names the Queue of a job or unit.
 	QueueNameKey = "koord-queue/queue-name"
-	// QueuePathKey (annotation or label) names the quota of a job by its path in the tree of quotas, as
-	// root.organization1.ray. On a unit it is the path that gave the unit its quota; the controller writes it.
+	// QueuePathKey (annotation or label) names the quota of a job by its path, as root.organization1.ray. On a unit it is
+	// the path that gave the quota.
 	QueuePathKey = "koord-queue/queue-path"
 	// LabelQueuePolicy on an ElasticQuota is the policy of its default Queue.
 	LabelQueuePolicy = "koord-queue/queue-policy"
