@@ -197,19 +197,23 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 		s.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		return nil
 	}
-	found, err := pathfinder.Find(ctx, o.cache, predicate, plain, s.Alias, namespace.Labels)
-	if err != nil {
-		return err
-	}
-	s.Path, s.PathError = found.Path, found.Wrong
-	if found.Quota != "" {
-		s.Alias.Quota = found.Quota
-	}
 	if s.Unit == nil {
 		s.Cluster = o.shared.Survey.Look(ctx)
 	}
 	s.Priorities.Most = mostOf(namespace.Annotations)
-	return nil
+	return o.followPath(ctx, s, plain, namespace.Labels)
+}
+
+// followPath fills in the quota of a job that has a path.
+func (o *observer) followPath(
+	ctx context.Context, s *jobplan.Situation, plain *jobs.Job, namespaceLabels map[string]string,
+) error {
+	found, err := pathfinder.Find(ctx, o.cache, o.options.Predicate, plain, s.Alias, namespaceLabels)
+	s.Path, s.PathError = found.Path, found.Wrong
+	if found.Quota != "" {
+		s.Alias.Quota = found.Quota
+	}
+	return err
 }
 
 // readJob replaces the job by what the API server has now.

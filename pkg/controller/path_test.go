@@ -34,7 +34,9 @@ import (
 )
 
 // quotasNamed is the index by names.
-func (w *world) quotasNamed(ctx context.Context, list *metav1.PartialObjectMetadataList, opts ...client.ListOption) error {
+func (w *world) quotasNamed(
+	ctx context.Context, list *metav1.PartialObjectMetadataList, opts ...client.ListOption,
+) error {
 	asked := client.ListOptions{}
 	asked.ApplyOptions(opts)
 	name, byName := asked.FieldSelector.RequiresExactMatch(elasticquota.NameIndex)
@@ -152,6 +154,7 @@ func TestAJobIsPlacedByItsNamespace(t *testing.T) {
 	label := func(key, value string) func(*batchv1.Job) {
 		return func(j *batchv1.Job) { j.Labels = map[string]string{key: value} }
 	}
+	understood := map[string]string{"aliases": "on", "placed": "by-name"}
 	byName, byOrg := map[string]string{"placed": "by-name"}, map[string]string{"org": "organization1"}
 	for name, tc := range map[string]struct {
 		job           func(*batchv1.Job)
@@ -165,9 +168,9 @@ func TestAJobIsPlacedByItsNamespace(t *testing.T) {
 		"it names a quota":          {label(v1alpha1.LabelQuotaName, "b"), byName, "b", ""},
 		"it names a queue":          {label(v1alpha1.QueueNameKey, "fast"), byName, "team", ""},
 		"it names a path":           {atPath, byName, "ray", ""},
-		"by YuniKorn":               {label(yunikornQueue, rayOfOne), map[string]string{"aliases": "on", "placed": "by-name"}, "ray", ""},
+		"by YuniKorn":               {label(yunikornQueue, rayOfOne), understood, "ray", ""},
 		"by YuniKorn, beyond": {
-			label(yunikornQueue, "root.organization2"), map[string]string{"aliases": "on", "placed": "by-name"}, "team", ""},
+			label(yunikornQueue, "root.organization2"), understood, "team", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newJob(tc.job))

@@ -97,9 +97,11 @@ func (w waker) jobsOfQuota(ctx context.Context, object client.Object) (requests 
 		requests = append(requests, found...)
 	}
 	units := &v1alpha1.QueueUnitList{}
-	err := w.units.List(ctx, units, client.MatchingFields{pathfinder.Index: object.GetName()}, client.UnsafeDisableDeepCopy)
+	onPath := client.MatchingFields{pathfinder.Index: object.GetName()}
+	err := w.units.List(ctx, units, onPath, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the units whose path leads through a quota", "quota", object.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the units whose path leads through a quota",
+			"quota", object.GetName())
 	}
 	for i := range units.Items {
 		requests = append(requests, w.jobsOfUnit(ctx, &units.Items[i])...)

@@ -99,7 +99,8 @@ var (
 	adopted = []string{v1alpha1.ReasonAdopted}
 	ended   = []string{ReasonSucceeded, ReasonFailed}
 	parked  = []string{
-		string(unit.ReasonInvalidRequest), string(unit.ReasonUnknownQuota), ReasonQuotaMismatch, ReasonUnsupportedJob, ReasonOtherScheduler,
+		string(unit.ReasonInvalidRequest), string(unit.ReasonUnknownQuota), ReasonQuotaMismatch,
+		ReasonUnsupportedJob, ReasonOtherScheduler,
 		ReasonHeldByOwner, ReasonSuspendedByOwner,
 	}
 )

@@ -47,11 +47,12 @@ data:
 func (c *cluster) asMember(t *testing.T, namespace, user, quota string) kubernetes.Interface {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: user}
-	_, err := c.kube.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"scheduling.sigs.k8s.io"}, Resources: []string{"elasticquotas"}, Verbs: []string{"use"},
 			ResourceNames: []string{quota}},
-	}}, metav1.CreateOptions{})
+	}}
+	_, err := c.kube.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = c.kube.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
@@ -65,8 +66,8 @@ func atPath(path string) jobOption {
 	return func(j *batchv1.Job) { j.Labels = map[string]string{schedulingv1alpha1.QueuePathKey: path} }
 }
 
-// Somebody who may use an organization's quota runs a job in a quota below it by the path, and in no other organization.
-// A job that names nothing runs in the quota that the placement of its namespace gives.
+// Somebody who may use an organization's quota runs a job in a quota below it by the path, and in no other
+// organization. A job that names nothing runs in the quota that the placement of its namespace gives.
 func TestJobsRunByPathsAndPlacement(t *testing.T) {
 	c := start(t, "paths", controlplane.Options{Nodes: 3})
 	c.stopAtTheEnd(t)

@@ -43,8 +43,8 @@ var namesAt = [][]string{
 	{"status", "effective", "quota"},
 }
 
-// namedBy are the labels and annotations whose values are names, lists of names separated by commas, or paths. Those of the
-// other keys in kept say how the queue is to behave.
+// namedBy are the labels and annotations whose values are names, lists of names separated by commas, or paths. Those of
+// the other keys in kept say how the queue is to behave.
 var namedBy = append([]string{
 	v1alpha1.QueueNameKey, v1alpha1.LabelQuotaParent, v1alpha1.AnnotationAvailableQuota,
 	v1alpha1.AnnotationAvailableQuotaShort, v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs,

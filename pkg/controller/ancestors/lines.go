@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package ancestors publishes the quotas above each quota for the policies of tenancy. A ValidatingAdmissionPolicy cannot
-// read the tree of quotas, and a right to use a quota holds for the quotas below it.
+// Package ancestors publishes the quotas above each quota for the policies of tenancy. A ValidatingAdmissionPolicy
+// cannot read the tree of quotas, and a right to use a quota holds for the quotas below it.
 package ancestors
 
 import (

@@ -103,7 +103,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	text, left := Lines(tree)
 	if left > 0 {
-		klog.FromContext(ctx).Info("The tree is too large: rights on quotas above do not count for some quotas", "quotas", left)
+		klog.FromContext(ctx).Info("The tree is too large: rights on quotas above do not count for some quotas",
+			"quotas", left)
 	}
 	have := &corev1.ConfigMap{}
 	err = r.Live.Get(ctx, r.ConfigMap, have)

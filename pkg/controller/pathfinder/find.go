@@ -53,19 +53,15 @@ type Found struct {
 	Wrong error
 }
 
-// Find the quota of a job that names it by its path, or gets the path from its namespace. plain is the job as its owner
-// wrote it, named what it names by labels of another system. quotas has the index of ElasticQuotas by name; the error is
-// one of reading them.
+// Find the quota of a job that names it by its path, or gets the path from its namespace. plain is the job as its
+// owner wrote it, named what it names by labels of another system. quotas has the index of ElasticQuotas by name. The
+// error is one of reading them.
 func Find(
 	ctx context.Context, quotas client.Reader, p *managedjobs.Predicate, plain *jobs.Job, named alias.Names,
 	namespaceLabels map[string]string,
 ) (Found, error) {
-	path, wrong := managedjobs.Path(p, plain, named, namespaceLabels)
-	if path == "" || wrong != nil {
-		return Found{Wrong: wrong}, nil
-	}
-	elements, wrong := quotapath.Elements(path)
-	if wrong != nil {
+	path, elements, wrong := pathOf(p, plain, named, namespaceLabels)
+	if len(elements) == 0 {
 		return Found{Wrong: wrong}, nil
 	}
 	tree, err := treeOf(ctx, quotas, elements[1:])
@@ -73,10 +69,22 @@ func Find(
 		return Found{}, err
 	}
 	quota, wrong := quotapath.Resolve(path, tree)
-	if own, _ := plain.Quota(); wrong == nil && own != "" && own != quota {
+	if own, _ := plain.Quota(); quota != "" && own != "" && own != quota {
 		quota, wrong = "", fmt.Errorf("%w: %q, and %q by the path %q", jobs.ErrQuotaMismatch, own, quota, path)
 	}
 	return Found{Path: path, Quota: quota, Wrong: wrong}, nil
+}
+
+// pathOf a job, with its elements; both are empty if it has none.
+func pathOf(
+	p *managedjobs.Predicate, plain *jobs.Job, named alias.Names, namespaceLabels map[string]string,
+) (path string, elements []string, err error) {
+	path, err = managedjobs.Path(p, plain, named, namespaceLabels)
+	if path == "" || err != nil {
+		return "", nil, err
+	}
+	elements, err = quotapath.Elements(path)
+	return path, elements, err
 }
 
 // treeOf quotas of these names.

@@ -45,6 +45,7 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 	in := func(names ...string) []string { return names }
 	legacy, volcano := map[string]string{"queue": "root.sandbox"}, map[string]string{"volcano.sh/queue-name": "test"}
 	annotated := Annotations(map[string]string{"x": "y", volcanoAnnotation: "test"})
+	ray, other := Names{Path: "root.org1.ray"}, Names{Path: "root.org2.ray"}
 	a, b, c, none := Names{Quota: "a"}, Names{Quota: "b"}, Names{Quota: "c"}, Names{}
 	for name, tc := range map[string]struct {
 		namespace []string
@@ -76,15 +77,15 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 		"another quota of ours": {in("kueue"), b, sets{kueue("user-queue")}, none, ErrAmbiguous, true},
 		"another queue of ours": {in("kueue"), Names{Queue: "q"}, sets{kueue("urgent")}, none, ErrAmbiguous, true},
 
-		"a path":                     {in("yunikorn"), none, sets{atPath("root.org1.ray")}, Names{Path: "root.org1.ray"}, nil, true},
-		"a path that we name":        {in("yunikorn"), Names{Quota: "ray"}, sets{atPath("root.org1.ray")}, Names{Path: "root.org1.ray"}, nil, true},
-		"a path not allowed":         {in("yunikorn"), none, sets{atPath("root.org2.ray")}, none, ErrUnmapped, false},
-		"a neighbour's prefix":       {in("yunikorn"), none, sets{atPath("root.org10.ray")}, none, ErrUnmapped, false},
-		"no path":                    {in("yunikorn"), none, sets{atPath("root.org1..ray")}, none, ErrUnmapped, false},
-		"a path of Kueue":            {in("kueue"), none, sets{kueue("root.org1.ray")}, none, ErrUnmapped, false},
-		"a path and another quota":   {in("yunikorn"), b, sets{atPath("root.org1.ray")}, none, ErrAmbiguous, true},
-		"a path and another path":    {in("yunikorn"), Names{Path: "root.org2.ray"}, sets{atPath("root.org1.ray")}, none, ErrAmbiguous, true},
-		"a quota and another's path": {in("kueue"), Names{Path: "root.org2.b"}, sets{kueue("user-queue")}, none, ErrAmbiguous, true},
+		"a path":              {in("yunikorn"), none, sets{atPath("root.org1.ray")}, ray, nil, true},
+		"a path that we name": {in("yunikorn"), Names{Quota: "ray"}, sets{atPath("root.org1.ray")}, ray, nil, true},
+		"a path not allowed":  {in("yunikorn"), none, sets{atPath("root.org2.ray")}, none, ErrUnmapped, false},
+		"a longer name":       {in("yunikorn"), none, sets{atPath("root.org10.ray")}, none, ErrUnmapped, false},
+		"no path":             {in("yunikorn"), none, sets{atPath("root.org1..ray")}, none, ErrUnmapped, false},
+		"a path of Kueue":     {in("kueue"), none, sets{kueue("root.org1.ray")}, none, ErrUnmapped, false},
+		"a path, our quota":   {in("yunikorn"), b, sets{atPath("root.org1.ray")}, none, ErrAmbiguous, true},
+		"a path, our path":    {in("yunikorn"), other, sets{atPath("root.org1.ray")}, none, ErrAmbiguous, true},
+		"a quota, our path":   {in("kueue"), other, sets{kueue("user-queue")}, none, ErrAmbiguous, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := map[string]string{}

@@ -32,8 +32,8 @@ func Placed(p *Predicate, namespaceLabels map[string]string) map[string]string {
 
 // Path of the quota of a job: the one that it names, by our key or by labels of another system, or the one that its
 // namespace gives to a job without a quota; "" if there is none. The errors are jobs.ErrQuotaMismatch for two, and
-// quotapath.ErrMalformed for a namespace whose name or label is no element of a path. plain is the job as its owner wrote
-// it. A group of pods gets no path of its namespace: nobody could write the label of the quota into the pods.
+// quotapath.ErrMalformed for a namespace whose name or label is no element of a path. plain is the job as its owner
+// wrote it. A group of pods gets no path of its namespace: nobody could write the label of the quota into the pods.
 func Path(p *Predicate, plain *jobs.Job, named alias.Names, namespaceLabels map[string]string) (string, error) {
 	path, err := jobs.QueuePath(plain)
 	if err != nil || path != "" {

@@ -51,8 +51,8 @@ var (
 // several namespaces have an ElasticQuota of that name.
 type Tree map[string][]string
 
-// Elements of a path, from root on; the error is ErrMalformed. An element is the name of one quota, so a quota with a dot
-// in its name has no path.
+// Elements of a path, from root on; the error is ErrMalformed. An element is the name of one quota, so a quota with a
+// dot in its name has no path.
 func Elements(path string) ([]string, error) {
 	elements := strings.SplitN(path, ".", MostElements+1)
 	switch {

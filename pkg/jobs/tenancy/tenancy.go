@@ -117,8 +117,8 @@ func (v view) lengths(list string, p jobkind.Path) string {
 		list, v.Most, indent, list, indent, field("e", p))
 }
 
-// Quotas is an expression for two lists: the quotas that the job names, and those that it named before. The last element
-// of a path names a quota. Pods get no label by a path, so it is nothing to theirs.
+// Quotas is an expression for two lists: the quotas that the job names, and those that it named before. The last
+// element of a path names a quota. Pods get no label by a path, so it is nothing to theirs.
 func (v view) Quotas() string {
 	lines := linesOf(v.labels(), func(labels string) string {
 		return "variables.keys.map(k, " + labels + `[?k].orValue('')).join('\n')`

@@ -30,8 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
 )
 
-// below are lines that the controller writes: ray is below quota-a, foreign below quota-b. The quota-a is the sixth above
-// deep, and the seventh above deeper, which has no more than six in its line.
+// below are lines that the controller writes: ray is below quota-a, foreign below quota-b. The quota-a is the sixth
+// above deep, and the seventh above deeper, which has no more than six in its line.
 const below = "ray quota-a\nforeign quota-b\ndeep a5 a4 a3 a2 a1 quota-a\ndeeper deep a5 a4 a3 a2 a1\n"
 
 func publish(t *testing.T, admin tenant, lines string) {
@@ -51,6 +51,19 @@ func tenancyOfPaths(t *testing.T) {
 	defer publish(t, admin, "")
 	require.Eventually(t, func() bool { return alice.job(t, "tenant-a", quotaOf("ray"), text{}) == nil },
 		10*time.Second, 100*time.Millisecond, "the API server knows")
+	tenancyOfQuotasBelow(t, alice)
+	require.NoError(t, bob.job(t, "tenant-b", quotaOf("foreign"), text{}), "the namespace may use the quota above")
+	refused(t, bob.job(t, "tenant-b", quotaOf("ray"), text{}), "may use quota ray")
+
+	tenancyOfPlacesOfPaths(t, alice)
+	for _, path := range []string{"root.quota-b\nquota-a", "root.quota-a\nroot.quota-b", "root."} {
+		require.Error(t, alice.job(t, "tenant-a", tenantText(path), text{}), path)
+	}
+	tenancyOfPathsAndOtherNames(t, admin, alice)
+}
+
+func tenancyOfQuotasBelow(t *testing.T, alice tenant) {
+	t.Helper()
 	for quota, may := range map[string]bool{
 		"ray": true, "quota-a": true, "deep": true, "foreign": false, "quota-b": false, "deeper": false, "unknown": false,
 		"x.quota-a": false, "a5": false, "": true,
@@ -70,9 +83,10 @@ func tenancyOfPaths(t *testing.T) {
 			allowed(alice.pod(t, "tenant-a", quota))
 		}
 	}
-	require.NoError(t, bob.job(t, "tenant-b", quotaOf("foreign"), text{}), "the namespace may use the quota above")
-	refused(t, bob.job(t, "tenant-b", quotaOf("ray"), text{}), "may use quota ray")
+}
 
+func tenancyOfPlacesOfPaths(t *testing.T, alice tenant) {
+	t.Helper()
 	for path, quota := range map[string]string{
 		"root.quota-a": "", "root.quota-a.ray": "", "root.a.path.that.leads.nowhere.quota-a": "",
 		"root.quota-b.foreign": "foreign", "root.quota-a.foreign": "foreign", "root.quota-b": "quota-b", "quota-b": "quota-b",
@@ -93,10 +107,6 @@ func tenancyOfPaths(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"root.quota-b\nquota-a", "root.quota-b\n.quota-a.", "root.quota-a\nroot.quota-b", "root."} {
-		require.Error(t, alice.job(t, "tenant-a", tenantText(text), tenantText("")), text)
-	}
-	tenancyOfPathsAndOtherNames(t, admin, alice)
 }
 
 // tenantText is a path in an annotation, which may hold anything.
