@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
@@ -50,6 +51,7 @@ func tables(crds []definition) map[string]string {
 	out["reasons"] = reasonList()
 	out["kinds"] = kindTable()
 	out["former-keys"] = formerKeyTable()
+	out["alias-keys"] = aliasKeyTable()
 	out["phase-readings"] = readingTable()
 	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
 	out["feature-gates"] = gateTable(features.Definitions())
@@ -134,6 +136,16 @@ func formerKeyTable() string {
 	b.WriteString("| object | key | fate | remark |\n|---|---|---|---|\n")
 	for _, r := range formerkey.Table() {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.Object, r.Key, r.Fate, r.Use)
+	}
+	return b.String()
+}
+
+// aliasKeyTable says what becomes of each key of other systems where an alias names the queue of the job.
+func aliasKeyTable() string {
+	var b strings.Builder
+	b.WriteString("| system | key | fate | remark |\n|---|---|---|---|\n")
+	for _, r := range alias.Rows() {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.System, r.Key, r.Fate, r.Use)
 	}
 	return b.String()
 }

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -43,6 +44,7 @@ aliases:
 - system: Kueue
   namespaceSelector: {matchLabels: {aliases: "on"}}
   queues: {user-queue: {quota: a}}
+  priorities: {high: 50}
 - system: YuniKorn
   namespaceSelector: {matchLabels: {aliases: "on"}}
   queues: {root.sandbox: {quota: b}}
@@ -74,6 +76,46 @@ func TestAJobOfKueueRunsUnchanged(t *testing.T) {
 	require.Equal(t, "a", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName], "Koordinator charges its pods")
 	require.Empty(t, w.job().Labels[v1alpha1.LabelQuotaName])
 	require.Empty(t, w.settle(), "our own label on the templates is no second queue")
+}
+
+func TestWhatElseAJobOfKueueAsksFor(t *testing.T) {
+	const class, runTime = "kueue.x-k8s.io/priority-class", "kueue.x-k8s.io/max-exec-time-seconds"
+	for name, tc := range map[string]struct {
+		edit     func(*batchv1.Job)
+		priority int32
+		seconds  *int32
+		told     []string
+	}{
+		"listed": {func(j *batchv1.Job) { j.Labels[class], j.Labels[runTime] = "high", "60" }, 50, ptr.To[int32](60),
+			nil},
+		"not listed": {func(j *batchv1.Job) { j.Labels[class] = "low" }, 0, nil, []string{"IgnoredKey"}},
+		"ours first": {func(j *batchv1.Job) {
+			j.Labels[class], j.Labels[runTime] = "high", "60"
+			j.Annotations = map[string]string{v1alpha1.AnnotationPriority: "7", v1alpha1.AnnotationMaxExecutionTime: "5"}
+		}, 7, ptr.To[int32](5), nil},
+		"a key without effect": {func(j *batchv1.Job) {
+			j.Spec.Template.Annotations = map[string]string{"kueue.x-k8s.io/podset-required-topology": "rack"}
+		}, 0, nil, []string{"IgnoredKey"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob(ofKueue, tc.edit))
+			understanding(t, w)
+			namespace := &corev1.Namespace{}
+			require.NoError(t, w.base.Get(t.Context(), types.NamespacedName{Name: "team"}, namespace))
+			namespace.Annotations = map[string]string{v1alpha1.AnnotationMaxPriority: "1000"}
+			require.NoError(t, w.base.Update(t.Context(), namespace))
+			w.settle()
+			require.Equal(t, tc.priority, ptr.Deref(w.unit().Spec.Priority, 0))
+			require.Equal(t, tc.seconds, w.unit().Spec.MaximumExecutionTimeSeconds)
+			require.Equal(t, append([]string{"Queued"}, tc.told...), w.told())
+			job := w.job()
+			delete(job.Labels, runTime)
+			delete(job.Annotations, v1alpha1.AnnotationMaxExecutionTime)
+			require.NoError(t, w.base.Update(t.Context(), job))
+			w.settle()
+			require.Nil(t, w.unit().Spec.MaximumExecutionTimeSeconds, "it says so no more")
+		})
+	}
 }
 
 func TestWhatBecomesOfLabelsThatNameNoOneQueue(t *testing.T) {

@@ -183,7 +183,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 		labels = append(labels, managedjobs.MappedNamespace(len(takers) > 0))
 	}
 	plain := job.Plain(nil)
-	s.Alias, s.AliasError = managedjobs.Alias(predicate, plain, namespace.Labels)
+	s.Alias, s.Further, s.AliasError = managedjobs.Alias(predicate, plain, namespace.Labels)
 	ambiguous := errors.Is(s.AliasError, alias.ErrAmbiguous)
 	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...) && !ambiguous
 	if !s.Managed {

@@ -43,6 +43,8 @@ type Job struct {
 	Alias alias.Names
 	// Defaults are read where the job says nothing.
 	Defaults Defaults
+	// Further is what else it asks for by such labels. Its own annotations count first.
+	Further alias.Further
 
 	// found are its pod sets as they are in the object, and missing what is wrong with the next one.
 	found   []podSetAt
@@ -241,6 +243,9 @@ func (j *Job) Priority() (Priority, error) {
 	}
 	text, annotated := j.Object.GetAnnotations()[v1alpha1.AnnotationPriority]
 	if !annotated {
+		if j.Further.Priority != nil {
+			priority.Value, priority.OfPods = j.Further.Priority, false
+		}
 		return priority, nil
 	}
 	priority.OfPods = false

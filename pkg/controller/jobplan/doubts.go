@@ -51,17 +51,21 @@ func doubts(s *Situation) []Action {
 	return actions
 }
 
-// ignoredKeys tells of keys of the stand-alone Koord-Queue that have no effect on this kind of job.
+// ignoredKeys tells of keys that have no effect on this kind of job: those of the stand-alone Koord-Queue, and those of
+// the system by whose label the job names its queue.
 func ignoredKeys(s *Situation) []Action {
 	honoured := []string{s.Kind.SuspendAnnotation}
 	if jobs.CanBeSuspended(s.Job) {
 		honoured = append(honoured, v1alpha1.LabelPreemptibleFallback)
 	}
 	words := formerkey.Ignored(formerkey.Job, s.Job.Object.GetLabels(), s.Job.Object.GetAnnotations(), honoured...)
-	if words == "" {
-		return nil
+	var told []Action
+	for _, words := range []string{words, s.Further.Ignored} {
+		if words != "" {
+			told = append(told, tell(event.Warning(formerkey.Reason, "Queue", event.Short(words))))
+		}
 	}
-	return []Action{tell(event.Warning(formerkey.Reason, "Queue", words))}
+	return told
 }
 
 // gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none would be bound.

@@ -78,6 +78,8 @@ type Situation struct {
 	// Path is the path that gives the job its quota, and PathError what keeps it from that.
 	Path      string
 	PathError error
+	// Further is what else the job asks for by such labels.
+	Further alias.Further
 	// Unmanaged is what becomes of the job if it is not managed because it lacks a label.
 	Unmanaged managedjobs.UnmanagedJobs
 	// Asleep: the job is suspended and names no queue, where jobs are queued.
@@ -123,7 +125,7 @@ type Situation struct {
 // ask reads what the job asks for.
 func (s *Situation) ask() {
 	plain, defaults := s.Job.Plain(asked(s)), s.defaults()
-	plain.Alias = s.Alias
+	plain.Alias, plain.Further = s.Alias, s.Further
 	s.read = defaults.Apply(plain)
 	s.demand = jobunit.DemandOf(s.read, s.Creation, s.Options.WholeTemplates)
 	s.demand.JoinGangs(s.read, s.EveryJobIsGang)

@@ -24,7 +24,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
@@ -83,7 +82,7 @@ func DemandOf(plain *jobs.Job, creation *podrequest.Creation, wholeTemplates boo
 	}
 	d.Quota, d.preemptible = d.Own.quota, d.Own.preemptible
 	d.Priority, errPriority = plain.Priority()
-	d.maximumTime, errTime = maximumTimeOf(plain.Object)
+	d.maximumTime, errTime = maximumTimeOf(plain)
 	d.PodSets, errSets = plain.PodSets()
 	d.UnitSets, errReduced = podSetsOf(d.PodSets, wholeTemplates)
 	templates := d.Templates()
@@ -106,15 +105,17 @@ func DemandOf(plain *jobs.Job, creation *podrequest.Creation, wholeTemplates boo
 }
 
 // maximumTimeOf reads for how many seconds a job may run.
-func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
-	text, said := job.GetAnnotations()[v1alpha1.AnnotationMaxExecutionTime]
+func maximumTimeOf(job *jobs.Job) (*int32, error) {
+	text, said := job.Object.GetAnnotations()[v1alpha1.AnnotationMaxExecutionTime]
 	if !said {
+		text = job.Further.MaximumTime
+	}
+	if !said && text == "" {
 		return nil, nil // nothing is said, and nothing is wrong
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 {
-		return nil, fmt.Errorf("annotation %s: %q is not a whole number of seconds, at least 1",
-			v1alpha1.AnnotationMaxExecutionTime, event.Short(text))
+		return nil, fmt.Errorf("max-exec-time-seconds: %q is not a whole number of seconds, at least 1", event.Short(text))
 	}
 	seconds := int32(n)
 	return &seconds, nil

@@ -22,6 +22,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,9 @@ func Of(job *jobs.Job, d Demand, priority *int32) *v1alpha1.QueueUnit {
 		Resource:          d.Request,
 
 		MaximumExecutionTimeSeconds: d.maximumTime,
+	}
+	if d.maximumTime != nil { // which a label of another system may say
+		Annotate(u, v1alpha1.AnnotationMaxExecutionTime, strconv.Itoa(int(*d.maximumTime)))
 	}
 	if d.Gangs != nil {
 		Annotate(u, v1alpha1.AnnotationGangGroup, strings.Join(d.Gangs.All, ","))

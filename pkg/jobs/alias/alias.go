@@ -87,6 +87,11 @@ type Entry struct {
 	// name that is a path in one of them names the quota of that path. Other names mean nothing.
 	Queues map[string]Names `json:"queues,omitempty"`
 	Paths  []string         `json:"paths,omitempty"`
+	// Priorities has a number for each name of a WorkloadPriorityClass of Kueue. A job that names another one has the
+	// priority of its pods.
+	Priorities map[string]int32 `json:"priorities,omitempty"`
+	// Force has the entry count although the API server serves queues of the system, which may hold the same jobs.
+	Force bool `json:"force,omitempty"`
 }
 
 // Table is what a list of entries was compiled to. It is immutable; the zero value has no alias.
@@ -97,6 +102,7 @@ type compiled struct {
 	namespaces labels.Selector
 	queues     map[string]Names
 	paths      []string
+	priorities map[string]int32
 }
 
 // to is what a name of the other system stands for; false if it means nothing.
@@ -116,7 +122,7 @@ func Compile(entries []Entry) (Table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("aliases[%d]%w", i, err)
 		}
-		table = append(table, compiled{system: e.System, namespaces: selector, queues: e.Queues, paths: e.Paths})
+		table = append(table, compiled{e.System, selector, e.Queues, e.Paths, e.Priorities})
 	}
 	return table, nil
 }
@@ -139,6 +145,9 @@ func (e *Entry) check() (labels.Selector, error) {
 		if _, err := quotapath.Elements(subtree); err != nil && subtree != quotapath.Root {
 			return nil, fmt.Errorf(".paths[%d]: %w", i, err)
 		}
+	}
+	if len(e.Priorities) > 0 && e.System != Kueue {
+		return nil, fmt.Errorf(".priorities: %s has no WorkloadPriorityClasses", e.System)
 	}
 	for name, to := range e.Queues {
 		if to == (Names{}) {

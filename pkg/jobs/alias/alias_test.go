@@ -100,6 +100,46 @@ func TestReadWhatJobsOfOtherSystemsName(t *testing.T) {
 	}
 }
 
+func TestWhatElseJobsOfOtherSystemsAskFor(t *testing.T) {
+	table, err := Compile([]Entry{
+		{System: Kueue, NamespaceSelector: selecting("kueue"), Queues: map[string]Names{"q": {Quota: "a"}},
+			Priorities: map[string]int32{"high": 7}},
+		{System: YuniKorn, NamespaceSelector: selecting("yunikorn"), Queues: map[string]Names{"q": {Quota: "b"}}},
+	})
+	require.NoError(t, err)
+	type set = map[string]string
+	seven := int32(7)
+	kueue := func(more set) set {
+		more["kueue.x-k8s.io/queue-name"] = "q"
+		return more
+	}
+	for name, tc := range map[string]struct {
+		namespace string
+		job       set
+		others    []set
+		want      Further
+		ignored   string
+	}{
+		"nothing more": {"kueue", kueue(set{}), nil, Further{}, ""},
+		"time and priority": {"kueue", kueue(set{maximumTime: "60", priorityClass: "high"}), nil,
+			Further{MaximumTime: "60", Priority: &seven}, ""},
+		"another class":      {"kueue", kueue(set{priorityClass: "low"}), nil, Further{}, priorityClass + " has no effect"},
+		"an alias elsewhere": {"yunikorn", kueue(set{maximumTime: "60"}), nil, Further{}, ""},
+		"task groups": {"yunikorn", set{"queue": "q", maximumTime: "60", "applicationId": "x"},
+			[]set{{"yunikorn.apache.org/task-groups": "[]"}}, Further{}, "yunikorn.apache.org/task-groups has no effect"},
+		"task groups, by another system": {"kueue", kueue(set{}), []set{{"yunikorn.apache.org/task-groups": "[]"}},
+			Further{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := table.Further(set{tc.namespace: "on"}, tc.job, []set{tc.job}, append(tc.others, tc.job))
+			require.Contains(t, got.Ignored, tc.ignored)
+			require.Equal(t, tc.ignored == "", got.Ignored == "")
+			got.Ignored = ""
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
 func TestEntriesAreChecked(t *testing.T) {
 	good := Entry{System: Kueue, NamespaceSelector: selecting("on"), Queues: map[string]Names{"q": {Quota: "a"}}}
 	for name, tc := range map[string]struct {
@@ -112,6 +152,8 @@ func TestEntriesAreChecked(t *testing.T) {
 		"bad selector": {func(e *Entry) {
 			e.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
 		}, "Near"},
+		"priorities": {func(e *Entry) { e.System, e.Priorities = Volcano, map[string]int32{"high": 1} },
+			"Volcano has no WorkloadPriorityClasses"},
 		"no queues":     {func(e *Entry) { e.Queues = nil }, "lists no queue"},
 		"no path":       {func(e *Entry) { e.Paths = []string{"root", "ray"} }, "paths[1]: it is not the path of a quota"},
 		"names nothing": {func(e *Entry) { e.Queues = map[string]Names{"q": {}} }, "neither a quota nor a queue"},

@@ -43,6 +43,27 @@ func (m Jobs) checkAliases() error {
 	return nil
 }
 
+// WithoutRefused leaves out aliases of systems that are installed and would hold the same jobs, unless they are forced.
+// It names these systems. The error is that of installed.
+func (m Jobs) WithoutRefused(installed func(alias.System) (bool, error)) (_ Jobs, refused []alias.System, err error) {
+	var kept []alias.Entry
+	for _, e := range m.Aliases {
+		there := false
+		if !e.Force {
+			if there, err = installed(e.System); err != nil {
+				return m, nil, err
+			}
+		}
+		if there {
+			refused = append(refused, e.System)
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	m.Aliases = kept
+	return m, refused, nil
+}
+
 // Aliased is a set for ManagesLabels: that of a job whose labels name a queue that an alias of its namespace lists.
 func Aliased(p *Predicate, namespaceLabels map[string]string, labelSets ...map[string]string) map[string]string {
 	if !p.aliases.Asks(namespaceLabels, labelSets...) {
@@ -51,16 +72,25 @@ func Aliased(p *Predicate, namespaceLabels map[string]string, labelSets ...map[s
 	return map[string]string{v1alpha1.QueueNameKey: "of an alias"}
 }
 
-// Alias is what a job names by labels of another system; the errors are those of alias.Table. plain is the job as its
-// owner wrote it.
-func Alias(p *Predicate, plain *jobs.Job, namespaceLabels map[string]string) (alias.Names, error) {
+// Alias is what a job names by labels of another system, and what else it asks for by them; the errors are those of
+// alias.Table. plain is the job as its owner wrote it.
+func Alias(
+	p *Predicate, plain *jobs.Job, namespaceLabels map[string]string,
+) (names alias.Names, more alias.Further, err error) {
 	if len(p.aliases) == 0 {
-		return alias.Names{}, nil
+		return names, more, nil
 	}
 	quota, _ := plain.Quota() // if it names several, that is told, and the first of them counts here
 	path, _ := jobs.QueuePath(plain)
 	own := alias.Names{Quota: quota, Queue: plain.Queue(), Path: path}
-	return p.aliases.Read(own, namespaceLabels, setsOf(plain)...)
+	queues := setsOf(plain)
+	names, err = p.aliases.Read(own, namespaceLabels, queues...)
+	if names != (alias.Names{}) {
+		labels := plain.Object.GetLabels()
+		all := append(plain.TemplateAnnotations(), labels, plain.Object.GetAnnotations())
+		more = p.aliases.Further(namespaceLabels, labels, queues, append(all, plain.TemplateLabels()...))
+	}
+	return names, more, err
 }
 
 // setsOf a job are the labels of it and of its pod templates, and the annotations of both that name a queue.

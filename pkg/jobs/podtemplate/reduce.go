@@ -51,10 +51,10 @@ var containerFields = fields{
 }
 
 // schedulingDomains are the domains, with all below them, of annotations that schedulers, autoscalers and admission
-// checks read.
+// checks read, and of other queue systems.
 var schedulingDomains = []string{
 	"koordinator.sh", "koord-queue", "scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "autoscaling.x-k8s.io",
-	"cluster-autoscaler.kubernetes.io", "scheduling.volcano.sh",
+	"cluster-autoscaler.kubernetes.io", "kueue.x-k8s.io", "yunikorn.apache.org", "volcano.sh", "scheduling.k8s.io",
 }
 
 // Reduce returns a pod template, as JSON, with nothing but what scheduling needs of it: requests, selectors,
