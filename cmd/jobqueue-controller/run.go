@@ -164,7 +164,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err := waitForAPIs(ctx, index); err != nil {
 		return stopped(ctx, err)
 	}
-	predicate, err := managedJobs(ctx, config, scheme, c.QueueNamespace)
+	predicate, err := managedJobs(ctx, config, scheme, c.QueueNamespace, index)
 	if err != nil {
 		return stopped(ctx, err)
 	}
@@ -283,7 +283,7 @@ func restConfig(c v1alpha1.ClientConnection) (*rest.Config, error) {
 // managedJobs reads which jobs are managed before anything is watched. What is not valid ends the process: with a
 // guess it could suspend what it must leave alone.
 func managedJobs(
-	ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string,
+	ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string, index *served.Index,
 ) (*managedjobs.Predicate, error) {
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -291,6 +291,9 @@ func managedJobs(
 	}
 	m, err := controller.ReadManagedJobs(ctx, live, namespace)
 	if err != nil {
+		return nil, err
+	}
+	if m, _, err = m.WithoutRefused(controller.Installed(index)); err != nil {
 		return nil, err
 	}
 	return managedjobs.NewPredicate(m)

@@ -19,16 +19,20 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -49,6 +53,22 @@ func ReadManagedJobs(ctx context.Context, reader client.Reader, namespace string
 	return m, nil
 }
 
+// Installed says of a system whether the API server serves its queues.
+func Installed(index *served.Index) func(alias.System) (bool, error) {
+	return func(system alias.System) (bool, error) {
+		group, resource := system.Objects()
+		if resource == "" {
+			return false, nil
+		}
+		var versions []schema.GroupVersionResource
+		for _, version := range []string{"v1alpha1", "v1beta1", "v1beta2", "v1"} {
+			versions = append(versions, schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
+		}
+		missing, err := index.Missing(versions...)
+		return len(missing) < len(versions), err
+	}
+}
+
 // ManagedJobsReconciler has the configuration of managed jobs take effect when it changes, and publishes the hash of
 // what this process works with. What is not valid does not take effect: with a guess it could suspend what it must
 // leave alone.
@@ -59,7 +79,11 @@ type ManagedJobsReconciler struct {
 	Recorder event.Recorder
 	// Use is given a configuration that is valid and not the one in force.
 	Use func(*managedjobs.Predicate)
+	// Installed says of which systems aliases are refused.
+	Installed func(alias.System) (bool, error)
 
+	// refused are the systems of which that was told.
+	refused []alias.System
 	// hash of the configuration in force.
 	hash string
 }
@@ -82,6 +106,15 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		event.Record(r.Recorder, cm, event.Warning("InvalidManagedJobs", "Read", event.Short(err.Error())))
 		return ctrl.Result{}, nil
 	}
+	m, refused, err := m.WithoutRefused(r.Installed)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(refused) > 0 && !slices.Equal(refused, r.refused) {
+		event.Record(r.Recorder, cm, event.Warning("AliasRefused", "Read", fmt.Sprintf(
+			"the API server serves queues of %s, which may hold the same jobs; remove the alias or set force", refused[0])))
+	}
+	r.refused = refused
 	if hash := m.Hash(); hash != r.hash {
 		predicate, err := managedjobs.NewPredicate(m)
 		if err != nil {

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -41,7 +42,8 @@ func TestManagedJobsReconciler(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &ManagedJobsReconciler{
 		Key: key, Client: c, Recorder: recorder, hash: managedjobs.Default().Hash(),
-		Use: func(p *managedjobs.Predicate) { used = append(used, p) },
+		Use:       func(p *managedjobs.Predicate) { used = append(used, p) },
+		Installed: func(system alias.System) (bool, error) { return system == alias.Kueue, nil },
 	}
 	reconcile := func() {
 		_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
@@ -95,6 +97,21 @@ func TestManagedJobsReconciler(t *testing.T) {
 	reconcile()
 	require.Empty(t, recorder.Events)
 
+	const kueue = "schedulerNames: [x]\naliases:\n" +
+		"- {system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: a}}"
+	write(kueue + "}")
+	require.Contains(t, <-recorder.Events, "AliasRefused")
+	require.Len(t, used, 3)
+	want, err := managedjobs.Parse("schedulerNames: [x]")
+	require.NoError(t, err)
+	require.Equal(t, want.Hash(), used[2].Hash(), "the rest of the configuration takes effect")
+	reconcile()
+	require.Empty(t, recorder.Events, "it is told once")
+	write(kueue + ", force: true}")
+	require.Len(t, used, 4)
+	require.Empty(t, recorder.Events)
+
+	require.NoError(t, c.Get(ctx, key, cm))
 	require.NoError(t, c.Delete(ctx, cm))
 	m, err = ReadManagedJobs(context.Background(), client.Reader(c), key.Namespace)
 	require.NoError(t, err)

@@ -181,7 +181,7 @@ func setupManagedJobs(mgr manager.Manager, o Options, kinds *KindSet) error {
 	r := &ManagedJobsReconciler{
 		Key:    types.NamespacedName{Namespace: o.QueueNamespace, Name: managedjobs.ConfigMap},
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(recorderName),
-		Use: kinds.Use, hash: o.Predicate.Hash(),
+		Use: kinds.Use, Installed: Installed(o.Served), hash: o.Predicate.Hash(),
 	}
 	always := false // a standby must work with the same configuration by the time it leads
 	return ctrl.NewControllerManagedBy(mgr).

@@ -20,13 +20,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -52,6 +56,7 @@ data:
     - system: Kueue
       namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: moved}}
       queues: {user-queue: {quota: moved}}
+      priorities: {high: 50}
     - system: YuniKorn
       namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: moved}}
       queues: {root.sandbox: {quota: moved}}
@@ -61,6 +66,48 @@ data:
 `
 
 // sample is a job with what the sample job of a system has: its labels, and the scheduler that it names.
+// localQueues is enough of Kueue for the API server to serve its queues.
+const localQueues = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: localqueues.kueue.x-k8s.io
+  annotations: {api-approved.kubernetes.io: "unapproved, for a test"}
+spec:
+  group: kueue.x-k8s.io
+  names: {kind: LocalQueue, plural: localqueues, singular: localqueue}
+  scope: Namespaced
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+`
+
+// refusesInstalled: an alias of a system whose queues are served does not count before it is forced.
+func (c *cluster) refusesInstalled(t *testing.T, ns, kueue string) {
+	t.Helper()
+	require.NoError(t, c.Apply(t.Context(), []byte(localQueues)))
+	maps := c.kube.CoreV1().ConfigMaps(schedulingv1alpha1.DefaultQueueNamespace)
+	touched := 0
+	require.Eventually(t, func() bool { // the controller looks every few seconds at what is served
+		touched++
+		_, err := maps.Patch(t.Context(), managedjobs.ConfigMap, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, touched), metav1.PatchOptions{})
+		require.NoError(t, err)
+		list, err := c.kube.CoreV1().Events(schedulingv1alpha1.DefaultQueueNamespace).List(t.Context(),
+			metav1.ListOptions{FieldSelector: "reason=AliasRefused"})
+		require.NoError(t, err)
+		return len(list.Items) > 0
+	}, soon, 5*pace)
+	require.NoError(t, c.Apply(t.Context(), []byte(kueue)))
+	c.waitEvent(t, ns, "refused", "Unmanaged")
+	require.Nil(t, c.unit(t, ns, "refused"))
+	forced := strings.Replace(aliases, "priorities:", "force: true\n      priorities:", 1)
+	require.NoError(t, c.Apply(t.Context(), []byte(forced)))
+	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "refused")) }, soon, pace)
+}
+
 func sample(namespace, name, labels, template, scheduler string, pods int) string {
 	return fmt.Sprintf(`
 apiVersion: batch/v1
@@ -93,7 +140,8 @@ func TestJobsOfOtherSystemsRunByAliases(t *testing.T) {
 	c.quota(t, ns, "moved", 1, 1)
 
 	kueue := func(namespace, name string) string {
-		return sample(namespace, name, "kueue.x-k8s.io/queue-name: user-queue", "", "default-scheduler", 3)
+		return sample(namespace, name, "kueue.x-k8s.io/queue-name: user-queue, kueue.x-k8s.io/priority-class: high, "+
+			`kueue.x-k8s.io/max-exec-time-seconds: "600"`, "", "default-scheduler", 3)
 	}
 	require.NoError(t, c.Apply(t.Context(), []byte(kueue(ns, "kueue")+
 		sample(ns, "yunikorn", "", "labels: {applicationId: batch-sleep-job-1, queue: root.sandbox}", "yunikorn", 10)+
@@ -107,6 +155,9 @@ func TestJobsOfOtherSystemsRunByAliases(t *testing.T) {
 			require.Equal(t, "moved", pod.Labels[schedulingv1alpha1.LabelQuotaName], "Koordinator charges the pod")
 		}
 	}
+	asked := c.unit(t, ns, "kueue").Spec
+	require.EqualValues(t, 50, *asked.Priority)
+	require.EqualValues(t, 600, *asked.MaximumExecutionTimeSeconds)
 	require.NoError(t, c.Apply(t.Context(), []byte(kueue(other, "kueue")+
 		sample(ns, "ambiguous", "", "labels: {queue: root.sandbox}, annotations: {scheduling.volcano.sh/queue-name: test}",
 			"default-scheduler", 1))))
@@ -121,4 +172,5 @@ func TestJobsOfOtherSystemsRunByAliases(t *testing.T) {
 	require.NoError(t, c.Apply(t.Context(), []byte(sample(ns, "agrees", "kueue.x-k8s.io/queue-name: user-queue, "+
 		schedulingv1alpha1.LabelQuotaName+": moved", "", "default-scheduler", 1))))
 	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "agrees")) }, soon, pace)
+	c.refusesInstalled(t, ns, kueue(ns, "refused"))
 }

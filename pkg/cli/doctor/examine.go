@@ -267,10 +267,10 @@ func (i *Installation) aliases(entries []alias.Entry) (f []Finding) {
 	for n, e := range entries {
 		group, resource := e.System.Objects()
 		for gv, served := range i.Served {
-			if gv.Group == group && served[resource] {
+			if gv.Group == group && served[resource] && !e.Force {
 				return append(f, Finding{Error, "AliasOfInstalledSystem", fmt.Sprintf("aliases[%d] understands labels of %s, "+
 					"and the API server serves %s.%s: two systems would hold the same jobs.", n, e.System, resource, group),
-					"Take the entry out of the ConfigMap, or remove the other system with its definitions."})
+					"Take the entry out of the ConfigMap, remove the other system with its definitions, or set force."})
 			}
 		}
 	}

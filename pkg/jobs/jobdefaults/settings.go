@@ -137,9 +137,11 @@ func (s *Settings) Apply(job *jobs.Job) *jobs.Job {
 	}
 	edit := job.Edit()
 	annotations := job.Object.GetAnnotations()
-	for key, text := range map[string]string{
-		v1alpha1.AnnotationMaxExecutionTime: s.MaxExecutionTime, v1alpha1.AnnotationGrace: s.Grace,
-	} {
+	texts := map[string]string{v1alpha1.AnnotationMaxExecutionTime: s.MaxExecutionTime, v1alpha1.AnnotationGrace: s.Grace}
+	if job.Further.MaximumTime != "" { // it says so by a label of another system
+		delete(texts, v1alpha1.AnnotationMaxExecutionTime)
+	}
+	for key, text := range texts {
 		if _, said := annotations[key]; !said && text != "" {
 			edit.Annotate(key, seconds(text))
 		}
@@ -148,7 +150,8 @@ func (s *Settings) Apply(job *jobs.Job) *jobs.Job {
 		edit.Label(v1alpha1.LabelPreemptible, strconv.FormatBool(*s.Preemptible))
 	}
 	read := edit.Job()
-	read.Alias, read.Defaults = job.Alias, jobs.Defaults{PriorityClass: s.PriorityClassName}
+	read.Alias, read.Further = job.Alias, job.Further
+	read.Defaults = jobs.Defaults{PriorityClass: s.PriorityClassName}
 	if s.Gang != nil {
 		read.Defaults.Gang = &jobs.GangDefault{Mode: s.Gang.Mode, WaitTime: s.Gang.WaitTime}
 	}
