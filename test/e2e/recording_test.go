@@ -70,6 +70,7 @@ var stored = []struct{ kind, prefix string }{
 	{"ElasticQuota", "/registry/scheduling.sigs.k8s.io/elasticquotas/"},
 	{"Queue", "/registry/scheduling.x-k8s.io/queues/"},
 	{"Job", "/registry/jobs/"},
+	{"PyTorchJob", "/registry/kubeflow.org/pytorchjobs/"},
 	{"QueueUnit", "/registry/scheduling.x-k8s.io/queueunits/"},
 	{"Pod", "/registry/pods/"},
 }

@@ -24,6 +24,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -36,7 +38,7 @@ const standAlone = "testdata/koord-queue"
 // standAloneCores are the cores of each quota there, by the namespace that uses it.
 var standAloneCores = map[string]int{
 	"full": 4, "late": 3, "rolling": 2, "alibaba": 2, "over": 1, "waits": 6, "checked": 1, "hand": 2, "elsewhere": 2,
-	"tree": 1,
+	"tree": 1, "kinds": 9,
 }
 
 // The stand-alone Koord-Queue is replaced as docs/operators/koord-queue.md has it, with jobs that run and wait.
@@ -59,6 +61,7 @@ func TestStandAloneKoordQueueIsReplaced(t *testing.T) {
 	require.NoError(t, u.ApplyKoordinatorCRDs(ctx))
 	require.NoError(t, u.Apply(ctx, old.manifests))
 	require.NoError(t, u.ApplyKustomize(ctx, "../../manifests/components/elasticquotatree")) // which it served too
+	require.NoError(t, u.ApplyOperatorCRDs(ctx, controlplane.TrainingOperator, "pytorchjobs"))
 	u.seen = u.followUnits(t, standAloneCores)
 	u.watch = observe(t, u.cluster, standAloneCores)
 	old.moveTo(time.Now().UTC().Truncate(time.Second))
@@ -69,12 +72,15 @@ func TestStandAloneKoordQueueIsReplaced(t *testing.T) {
 		[]byte(`{"metadata":{"annotations":{"`+schedulingv1alpha1.AnnotationMaxPriority+`":"100"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.NoError(t, u.takeOver(ctx))
+	require.NoError(t, u.ManageKinds(ctx, controlplane.Kind{Name: "Job.v1.batch", Rights: "job"},
+		controlplane.Kind{Name: "PyTorchJob.v1.kubeflow.org", Rights: "pytorchjob"}))
 	require.NoError(t, u.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}))
 	require.NoError(t, u.StartController(ctx, controlplane.ControllerOptions{Args: []string{"--former-metrics"}}))
 	u.settle(t)
 
 	t.Run("jobs that run are left alone", func(t *testing.T) { takenOverRuns(t, u) })
 	t.Run("dequeued jobs go on at once", func(t *testing.T) { takenOverGoesOn(t, u) })
+	t.Run("jobs of other kinds go on", func(t *testing.T) { otherKindsGoOn(t, u) })
 	t.Run("what is over stays so", u.overIsLeftAlone)
 	t.Run("every unit that waits says why", func(t *testing.T) { takenOverSaysWhy(t, u) })
 	t.Run("jobs end and others follow", func(t *testing.T) { othersFollowTakenOver(t, u) })
@@ -143,6 +149,21 @@ func takenOverGoesOn(t *testing.T, u *upgrade) {
 	}
 }
 
+// Without their operator these jobs make no pods. What their pods take was counted otherwise for one of them, so that it
+// waits again at its place.
+func otherKindsGoOn(t *testing.T, u *upgrade) {
+	jobs := u.dyn.Resource(schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"})
+	for name, attempt := range map[string]int64{"dequeued": 0, "estimated": 1, "waits": 1} {
+		require.Eventually(t, func() bool {
+			job, err := jobs.Namespace("kinds").Get(context.Background(), name, metav1.GetOptions{})
+			require.NoError(t, err)
+			suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "runPolicy", "suspend")
+			return !suspended
+		}, soon, pace, name)
+		require.Equal(t, attempt, attempts(u.unit(t, "kinds", name+"-py-qu")), name)
+	}
+}
+
 func takenOverSaysWhy(t *testing.T, u *upgrade) {
 	u.waitReason(t, "full", "urgent", "QuotaExceeded")
 	u.waitReason(t, "hand", "next", "QuotaExceeded")
@@ -193,7 +214,8 @@ func sameUnits(t *testing.T, u *upgrade) {
 		now := u.unit(t, ns, name)
 		require.NotNil(t, now, "%s/%s", ns, name)
 		require.Equal(t, o.GetUID(), now.UID, "%s/%s", ns, name)
-		require.Equal(t, ns != "over", metav1.IsControlledBy(now, u.job(t, ns, name)), "%s/%s", ns, name)
+		owner := metav1.GetControllerOf(now)
+		require.Equal(t, ns != "over", owner != nil && owner.UID == o.GetOwnerReferences()[0].UID, "%s/%s", ns, name)
 	}
 	list, err := u.dyn.Resource(schedulingv1alpha1.QueueUnitResource).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
