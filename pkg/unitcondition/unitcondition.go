@@ -47,7 +47,7 @@ const (
 	ReasonSuspendedByOwner = "SuspendedByOwner"
 	// ReasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
 	ReasonEstimateChanged = "EstimateChanged"
-	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they wait in line again.
+	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they are in line again.
 	ReasonNotPlaced = "NotPlaced"
 )
 

@@ -128,7 +128,9 @@ func takenOverGoesOn(t *testing.T, u *upgrade) {
 		u.waitPhase(t, "waits", name, schedulingv1alpha1.PhaseSucceed)
 	}
 	// What pods on nodes use is not held a second time; a unit without pods holds what it was admitted with.
-	for quota, outstanding := range map[string]float64{"full": 0, "late-team": 0, "rolling": 0, "elsewhere": 0, "hand": 1000} {
+	for quota, outstanding := range map[string]float64{
+		"full": 0, "late-team": 0, "rolling": 0, "elsewhere": 0, "hand": 1000,
+	} {
 		require.Eventually(t, func() bool {
 			return u.metric(t, `scheduler_jobqueue_ledger_outstanding{`, `quota="`+quota+`"`, `resource="cpu"`) == outstanding
 		}, soon, pace, quota)
@@ -149,8 +151,8 @@ func takenOverGoesOn(t *testing.T, u *upgrade) {
 	}
 }
 
-// Without their operator these jobs make no pods. What their pods take was counted otherwise for one of them, so that it
-// waits again at its place.
+// Without their operator these jobs make no pods. What their pods take was counted otherwise for one of them, so that
+// it waits again at its place.
 func otherKindsGoOn(t *testing.T, u *upgrade) {
 	jobs := u.dyn.Resource(schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"})
 	for name, attempt := range map[string]int64{"dequeued": 0, "estimated": 1, "waits": 1} {
@@ -189,8 +191,9 @@ func othersFollowTakenOver(t *testing.T, u *upgrade) {
 	u.end(t, "rolling", "rolling")
 	require.NoError(t, u.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace("hand").
 		Delete(t.Context(), "by-hand", metav1.DeleteOptions{}))
-	_, err := u.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).
-		Patch(t.Context(), "checked", types.MergePatchType, []byte(`{"spec":{"admissionChecks":null}}`), metav1.PatchOptions{})
+	queues := u.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace)
+	_, err := queues.Patch(t.Context(), "checked", types.MergePatchType,
+		[]byte(`{"spec":{"admissionChecks":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	for namespace, order := range map[string][]string{
 		"full": {"urgent", "numbered", "old", "young"}, "late": {"next"}, "rolling": {"next"}, "alibaba": {"next"},

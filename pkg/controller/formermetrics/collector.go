@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package formermetrics serves metrics of the stand-alone Koord-Queue under their names, with their labels. Their values
-// are read from QueueUnits at each scrape, as Koord-Queue read them.
+// Package formermetrics serves metrics of the stand-alone Koord-Queue under their names, with their labels. Their
+// values are read from QueueUnits at each scrape, as Koord-Queue read them.
 package formermetrics
 
 import (

@@ -31,8 +31,9 @@ import (
 
 // The stand-alone Koord-Queue leaves units that keep their phase, what they hold and their position.
 
-// takeOver has a unit of Koord-Queue name the UID of its job. Without the UID the scheduler does not know whose pods the
-// unit lets go. The owner reference says that the unit was made for this job, and not for an earlier one of the name.
+// takeOver has a unit of Koord-Queue name the UID of its job. Without the UID the scheduler does not know whose pods
+// the unit lets go. The owner reference says that the unit was made for this job, and not for an earlier one of the
+// name.
 func takeOver(s *Situation) (Decision, bool) {
 	if s.rel != jobunit.Own || s.Kind.OfPods() || s.Unit.Spec.ConsumerRef.UID != "" ||
 		!slices.ContainsFunc(s.Unit.OwnerReferences, func(owner metav1.OwnerReference) bool {
