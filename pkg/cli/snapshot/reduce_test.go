@@ -31,7 +31,8 @@ metadata:
   name: train
   namespace: secret-team
   labels: {quota.scheduling.koordinator.sh/name: secret-quota, owner: secret-person}
-  annotations: {koord-queue/queue-name: secret-queue, koord-queue/gangs: "secret-a,secret-b", note: secret}
+  annotations: {koord-queue/queue-name: secret-queue, koord-queue/gangs: "secret-a,secret-b", note: secret,
+    koord-queue/queue-path: root.secret-company.secret-quota}
   managedFields: [{manager: secret}]
 spec:
   queue: secret-queue

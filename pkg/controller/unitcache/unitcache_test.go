@@ -40,6 +40,7 @@ func TestALargeUnitIsNotKept(t *testing.T) {
 			u.Spec.PodSets = []v1alpha1.PodSet{{Template: runtime.RawExtension{Raw: []byte(large)}}}
 		},
 		"annotation": func(u *v1alpha1.QueueUnit) { u.Annotations = map[string]string{"a": large} },
+		"path":       func(u *v1alpha1.QueueUnit) { u.Annotations = map[string]string{v1alpha1.QueuePathKey: large} },
 		"name of its job": func(u *v1alpha1.QueueUnit) {
 			u.Spec.ConsumerRef = &corev1.ObjectReference{Name: large}
 		},
@@ -68,6 +69,16 @@ func TestALargeUnitIsNotKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Its job is looked at when a quota on its path changes.
+func TestALargeUnitKeepsItsPath(t *testing.T) {
+	unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"a": strings.Repeat("x", 1<<20), v1alpha1.QueuePathKey: "root.a",
+	}}}
+	kept, err := Transform()(unit)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{v1alpha1.QueuePathKey: "root.a"}, kept.(*v1alpha1.QueueUnit).Annotations)
 }
 
 // Whoever calls himself as the mark of units that are not kept has his unit kept like any other.

@@ -247,6 +247,41 @@ func TestAliasesAreChecked(t *testing.T) {
 	require.NotEqual(t, Jobs{SchedulerNames: []string{"s"}}.Hash(), m.Hash())
 }
 
+func TestPlacementIsChecked(t *testing.T) {
+	const entry = "placement: [{namespaceSelector: {matchLabels: {a: b}}, path: 'root.{namespace}'}]\n"
+	_, err := Parse(strings.Replace(entry, "root", "x", 1))
+	require.ErrorContains(t, err, "managedJobs.placement[0].path: it is not the path of a quota")
+	m, err := Parse(entry)
+	require.NoError(t, err)
+	require.NotEqual(t, Default().Hash(), m.Hash())
+}
+
+// A path asks for a queue, as the name of a queue does. A namespace that places jobs asks for the quota alone.
+func TestPathsAndPlacementManageJobs(t *testing.T) {
+	const placing = "placement: [{namespaceSelector: {matchLabels: {a: b}}, path: 'root.{namespace}'}]\n"
+	placed, path := map[string]string{"a": "b"}, map[string]string{v1alpha1.QueuePathKey: "root.a"}
+	for name, tc := range map[string]struct {
+		text   string
+		labels map[string]string
+		set    map[string]string
+		want   bool
+	}{
+		"a path":                       {"", nil, path, true},
+		"a path, by a name only":       {"requireQueueName: true", nil, path, true},
+		"a namespace":                  {placing, placed, nil, true},
+		"another namespace":            {placing, nil, nil, false},
+		"a namespace, by a name only":  {placing + "requireQueueName: true", placed, nil, false},
+		"of another system":            {placing + "otherQueueLabels: [k]", placed, map[string]string{"k": "x"}, false},
+		"an annotation that is a path": {"", nil, QueueAnnotation(path), true},
+	} {
+		m, err := Parse(tc.text)
+		require.NoError(t, err)
+		p, err := NewPredicate(m)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, p.ManagesLabels("team", tc.labels, tc.set, Placed(p, tc.labels)), name)
+	}
+}
+
 func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {
 	const selected = "namespaceSelector: {matchLabels: {queue: \"on\"}}\n"
 	in := map[string]string{"queue": "on"}

@@ -36,6 +36,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -237,6 +238,16 @@ func TestGate(t *testing.T) {
 		{"labels of another system that are understood", understood, func(w *world) {
 			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
 		}, jobPod("j", unlabelled), unknown},
+		{"the path of a quota", managedjobs.Jobs{}, func(w *world) {
+			w.jobs["j"] = Job{Labels: map[string]string{v1alpha1.QueuePathKey: "root.a"}}
+		}, jobPod("j", unlabelled), unknown},
+		{"no label where the namespace gives a path", managedjobs.Jobs{
+			Placement: []quotapath.Rule{{NamespaceSelector: gated.NamespaceSelector, Path: "root.{namespace}"}},
+		}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", unlabelled), unknown},
+		{"the same, and it is a pod without a job", managedjobs.Jobs{
+			Placement: []quotapath.Rule{{NamespaceSelector: gated.NamespaceSelector, Path: "root.{namespace}"}},
+			Kinds:     managedjobs.KindsNamed("Job.v1.batch", "Pod.v1."),
+		}, nil, orphan(unlabelled), foreign},
 		{"the same, and of a second system", understood, func(w *world) {
 			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k", "volcano.sh/queue-name": "v"}}
 		}, jobPod("j", unlabelled), unknown},
