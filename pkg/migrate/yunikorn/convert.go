@@ -84,7 +84,8 @@ func (p *plan) partition(part *partition) {
 	p.parted = true
 	for i, rule := range part.PlacementRules {
 		p.out.Add(finding.Warning, finding.PlacementRule, object, fmt.Sprintf("placementrules[%d]", i),
-			"A job names its quota; no rule chooses one: %v.", rule)
+			"The rule is left out. `placement` of the managed jobs gives the jobs of a namespace a path: %v.",
+			rule)
 	}
 	if len(part.Limits) > 0 {
 		p.limits(object, part.Limits)
