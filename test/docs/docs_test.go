@@ -50,6 +50,9 @@ make images PREFIX=registry.example.com/queue TAG=v1 PUSH=1`,
 	"the playground has built it": `
 go install ./cmd/kubectl-jobqueue
 go install ./cmd/jobqueue-migrate`,
+	"the playground has no stand-alone Koord-Queue": `
+kubectl -n koord-queue scale deployment koord-queue-controller job-extensions --replicas=0
+kubectl -n NAMESPACE delete secret -l owner=helm,name=RELEASE`,
 	"a test of test/e2e removes all": `
 kubectl -n koord-queue scale deployment jobqueue-controller --replicas=0
 kubectl jobqueue uninstall --waiting=resume --yes
