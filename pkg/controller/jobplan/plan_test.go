@@ -235,6 +235,10 @@ func TestAUnitThatIsTakenOver(t *testing.T) {
 			require.Equal(t, map[bool]string{true: "former", false: "a"}[phase != ""], after.Spec.Queue)
 			if phase != "" {
 				require.Equal(t, "false", after.Labels[v1alpha1.LabelPreemptible])
+				require.Equal(t, "EstimateChanged", after.Annotations[v1alpha1.AnnotationParkedReason],
+					"the job is preemptible now, so the unit waits again at its position")
+				s.Unit.Labels[v1alpha1.LabelPreemptibleFallback] = "true"
+				require.Nil(t, s.decide().Do[0].(PatchUnit).After.Spec.Active, "what it holds is what the job asks for")
 			}
 		})
 	}

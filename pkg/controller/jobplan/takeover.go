@@ -42,10 +42,15 @@ func takeOver(s *Situation) (Decision, bool) {
 		return Decision{}, false
 	}
 	after := jobunit.TakenOver(s.Unit, s.want)
-	if !unit.Phase(s.Unit.Status.Phase).Holds() {
+	switch holds, then := unit.Phase(s.Unit.Status.Phase).Holds(), *s; {
+	case !holds:
 		after.Spec.Queue = s.want.Spec.Queue // Koord-Queue wrote there in which queue it was admitted last
 		if corrected := jobunit.Corrected(after, s.want); corrected != nil {
 			after = corrected
+		}
+	case s.Job.Suspended():
+		if then.Unit = after; !truthful(&then) { // Koord-Queue counts the pods of some kinds otherwise
+			after = jobunit.Parked(after, &jobunit.Problem{Reason: unitcondition.ReasonEstimateChanged})
 		}
 	}
 	return do(PatchUnit{Before: s.Unit, After: after, Event: event.Normal("TakenOver", "Queue",

@@ -164,3 +164,16 @@ func TestRead(t *testing.T) {
 		require.Nil(t, Read(text), text)
 	}
 }
+
+// A label of another system is the word of the job, so it goes before a default.
+func TestALabelOfAnotherSystemGoesBeforeADefault(t *testing.T) {
+	seven := int32(7)
+	job := open(t, train(t))
+	job.Further = alias.Further{MaximumTime: "60", Priority: &seven}
+	read := all.Apply(job)
+	require.Equal(t, job.Further, read.Further)
+	require.NotContains(t, read.Object.GetAnnotations(), v1alpha1.AnnotationMaxExecutionTime)
+	priority, err := read.Priority()
+	require.NoError(t, err)
+	require.Equal(t, &seven, priority.Value)
+}
