@@ -150,7 +150,7 @@ func (e *Engine) resolve(u *objects.Unit) unit.Unit {
 		c.Misnamed = c.ConsumerManaged && name != u.Name
 		c.TemplatesWritten = c.ConsumerManaged && u.AskedWrites
 		c.KindUnlisted = c.ConsumerManaged && e.sources.kinds.Load().unlisted(u.Consumer.Kind)
-		c.Unsuspendable = p.Unsuspendable(u.ConsumerKind.Value())
+		c.Unsuspendable = p.Unsuspendable(u.ConsumerKind.Value(), u.Unsuspendable)
 	}
 	c.Expected = u.Expected(c.ConsumerManaged)
 	if l := e.pasts.of(&c); l != nil {

@@ -87,7 +87,7 @@ func TrimJobs(labelKeys []string) cache.TransformFunc {
 }
 
 // readAnnotations are the keys of those annotations of a job that are read.
-var readAnnotations = []string{v1alpha1.QueueNameKey, v1alpha1.AnnotationSuspendedBy}
+var readAnnotations = []string{v1alpha1.QueueNameKey, v1alpha1.QueuePathKey, v1alpha1.AnnotationSuspendedBy}
 
 // longestKept is how much is kept of a value, and of what names an owner: as much as the longest name of an object.
 const longestKept = 253

@@ -34,14 +34,15 @@ func TestWhatIsKeptOfAJobIsBounded(t *testing.T) {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: "j", UID: "u",
 		Labels:      map[string]string{v1alpha1.LabelQuotaName: "a", "other": long},
-		Annotations: map[string]string{v1alpha1.QueueNameKey: long, "other": long},
+		Annotations: map[string]string{v1alpha1.QueueNameKey: long, v1alpha1.QueuePathKey: "root.a", "other": long},
 	}}
 	trimmed, err := trim(meta)
 	require.NoError(t, err)
 	kept, ok := trimmed.(*JobMeta)
 	require.True(t, ok)
 	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a"}, kept.Labels())
-	require.Equal(t, map[string]string{v1alpha1.QueueNameKey: long[:longestKept]}, kept.Annotations())
+	require.Equal(t, map[string]string{v1alpha1.QueueNameKey: long[:longestKept], v1alpha1.QueuePathKey: "root.a"},
+		kept.Annotations())
 	require.Nil(t, kept.Owner())
 	again, err := trim(kept)
 	require.NoError(t, err)

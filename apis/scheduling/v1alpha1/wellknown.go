@@ -110,6 +110,8 @@ const (
 	// AnnotationAdopted on a unit says that its job had bound pods when it was first seen:
 	// the unit is born admitted and its job is never suspended for it.
 	AnnotationAdopted = "koord-queue/adopted"
+	// AnnotationUnsuspendable on a unit says that its job cannot be suspended, although others of its kind can.
+	AnnotationUnsuspendable = "koord-queue/unsuspendable"
 	// AnnotationSuspendedBy on a job records that the controller, and nobody else, suspended it.
 	AnnotationSuspendedBy = "koord-queue/suspended-by"
 	// AnnotationTemplateAdditions on a job records which keys resuming wrote into its pod templates, to take them back.

@@ -181,6 +181,7 @@ func TestDefaultsOfAnAdoptedJob(t *testing.T) {
 // The controller writes nothing into the templates of a job that it cannot suspend, so its unit must not ask for it.
 func TestNoDefaultsForAJobThatIsNeverWritten(t *testing.T) {
 	u := created(t, guestRayJob(t, "K8sJobMode").with(byDefault(&someDefaults)).with(podsAre(BoundNone))).Unit
+	require.Equal(t, "true", u.Annotations[v1alpha1.AnnotationUnsuspendable])
 	require.NotContains(t, u.Labels, v1alpha1.LabelPreemptible)
 	require.NotContains(t, u.Annotations, v1alpha1.AnnotationJobDefaults)
 }

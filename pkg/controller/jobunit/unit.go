@@ -47,7 +47,7 @@ var ownAnnotations = []string{
 	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
 	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationResumed,
 	v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationWholeCounts,
-	v1alpha1.AnnotationJobDefaults,
+	v1alpha1.AnnotationJobDefaults, v1alpha1.AnnotationUnsuspendable,
 }
 
 // Of is the unit that the job should have, with this priority. The job is read as its demand was.
@@ -76,6 +76,9 @@ func Of(job *jobs.Job, d Demand, priority *int32) *v1alpha1.QueueUnit {
 	if d.Gangs != nil {
 		Annotate(u, v1alpha1.AnnotationGangGroup, strings.Join(d.Gangs.All, ","))
 		Annotate(u, v1alpha1.AnnotationGangs, strings.Join(d.Gangs.Own, ","))
+	}
+	if job.Kind.CanBeSuspended() && !jobs.CanBeSuspended(job) {
+		Annotate(u, v1alpha1.AnnotationUnsuspendable, "true")
 	}
 	if d.Problem != nil {
 		Park(u, d.Problem)
@@ -315,6 +318,7 @@ func correctMeta(u, want *v1alpha1.QueueUnit) {
 	for _, key := range []string{
 		v1alpha1.QueueNameKey, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationAdopted,
 		v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationJobDefaults, v1alpha1.QueuePathKey,
+		v1alpha1.AnnotationUnsuspendable,
 	} {
 		Set(u.Annotations, key, want.Annotations[key])
 	}

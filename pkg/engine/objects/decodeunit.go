@@ -124,6 +124,7 @@ func (u *Unit) readMeta(labels, annotations map[string]string) {
 	}
 	u.readGangs(annotations[v1alpha1.AnnotationGangGroup], annotations[v1alpha1.AnnotationGangs])
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
+	_, u.Unsuspendable = annotations[v1alpha1.AnnotationUnsuspendable]
 	if text := annotations[v1alpha1.AnnotationHeartbeat]; text != "" {
 		u.Heartbeat, _ = time.Parse(time.RFC3339, text) // what is no time is no heartbeat
 	}

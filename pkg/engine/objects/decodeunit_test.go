@@ -179,6 +179,8 @@ func TestFieldsOfUnits(t *testing.T) {
 			func(u *Unit) any { return u.Owned }, false},
 		"owned": {`"ownerReferences":[{"uid":"z"},{"uid":"y","controller":true}]`, `"consumerRef":{"name":"x","uid":"y"}`,
 			func(u *Unit) any { return u.Owned }, true},
+		"unsuspendable": {`"annotations":{"koord-queue/unsuspendable":"true"}`, "",
+			func(u *Unit) any { return u.Unsuspendable }, true},
 		"names are exact": {"", `"Priority":7,"REQUEST":{"cpu":"1"}`,
 			func(u *Unit) any { return u.Priority == nil && u.Request.Len() == 0 }, true},
 		"text with escapes": {"", `"queue":"a\u00e9\n"`, func(u *Unit) any { return u.Queue }, "aé\n"},

@@ -90,6 +90,8 @@ type History struct {
 	Retried               map[string]int32
 	Updates               *podupdate.Asked
 	Panicked              bool // while it was read
+	// Unsuspendable: the object says that its job cannot be suspended.
+	Unsuspendable bool
 }
 
 // noHistory is shared and never written.

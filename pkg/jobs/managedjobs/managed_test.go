@@ -412,3 +412,17 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	}
 	return u
 }
+
+// A forged unit of a job that can be suspended says nothing.
+func TestUnsuspendable(t *testing.T) {
+	p, err := NewPredicate(Jobs{Kinds: KindsNamed("Job.v1.batch", "RayJob.v1.ray.io", "Deployment.v1.apps")})
+	require.NoError(t, err)
+	for kind, want := range map[string][2]bool{
+		"batch/v1 Job": {false, false}, "ray.io/v1 RayJob": {false, true}, "apps/v1 Deployment": {true, true},
+		"apps/v1 ReplicaSet": {false, false},
+	} {
+		version, name, _ := strings.Cut(kind, " ")
+		gvk := schema.FromAPIVersionAndKind(version, name)
+		require.Equal(t, want, [2]bool{p.Unsuspendable(gvk, false), p.Unsuspendable(gvk, true)}, kind)
+	}
+}

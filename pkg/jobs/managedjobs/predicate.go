@@ -195,10 +195,11 @@ func (p *Predicate) UnitName(gvk schema.GroupVersionKind, job string) (string, b
 	return kind.UnitName(job), ok
 }
 
-// Unsuspendable says whether jobs of a kind are managed and cannot be suspended.
-func (p *Predicate) Unsuspendable(gvk schema.GroupVersionKind) bool {
+// Unsuspendable says whether jobs of a kind are managed and cannot be suspended. said is the word of a unit for its own
+// job, which counts for kinds with such jobs only: units can be forged.
+func (p *Predicate) Unsuspendable(gvk schema.GroupVersionKind, said bool) bool {
 	kind, ok := p.kinds[gvk]
-	return ok && !kind.CanBeSuspended()
+	return ok && (!kind.CanBeSuspended() || said && kind.SuspendUnless != nil)
 }
 
 // ManagesOwner says whether an owner reference names a job of a managed kind.
