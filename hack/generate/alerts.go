@@ -50,9 +50,6 @@ type alert struct {
 	summary  string
 }
 
-// runbook is where the paragraph of the alert is.
-func (a *alert) runbook() string { return alertsDocument + "#" + strings.ToLower(a.name) }
-
 // alerts is the table of all alerts. test/alerts evaluates each.
 var alerts = []alert{
 	{
@@ -150,6 +147,9 @@ unless sum by (queue, quota) (increase(scheduler_jobqueue_admissions_total[30m])
 		summary:  "The API server does not reach {{ $labels.name }}.",
 	},
 }
+
+// runbook is where the paragraph of the alert is.
+func (a *alert) runbook() string { return alertsDocument + "#" + strings.ToLower(a.name) }
 
 // The types of a PrometheusRule that are used.
 type (

@@ -70,7 +70,7 @@ type Unit struct {
 
 	Phase    unit.Phase
 	Attempts int64
-	// Message and conditions are what it says to people. Most of those that wait say why.
+	// Message and Conditions are what it says to people. Most of those that wait say why.
 	Message    string
 	Conditions []metav1.Condition
 	*History

@@ -314,8 +314,10 @@ func (c *compiler) template(at *field.Path, r *PodSetRule, s *Set) {
 	c.source(at.Child("labels"), r.Labels)
 	c.source(at.Child("annotations"), r.Annotations)
 	c.source(at.Child("schedulerName"), r.SchedulerName)
-	c.writable(at.Child("labels"), s, s.Labels)
-	c.writable(at.Child("annotations"), s, s.Annotations)
+	if !r.Early { // else nothing is written there
+		c.writable(at.Child("labels"), s, s.Labels)
+		c.writable(at.Child("annotations"), s, s.Annotations)
+	}
 	c.writable(at.Child("schedulerName"), s, s.SchedulerName)
 }
 

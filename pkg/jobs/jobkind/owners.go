@@ -22,8 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MostOwners bounds the walk from a pod to its job: the Job of the pod, what made that, and two to spare.
-const MostOwners = 4
+// MostOwners bounds the walk from a pod to its job: the ReplicaSet of a worker of Dask, what made that, and so on to
+// its DaskJob, and one to spare.
+const MostOwners = 6
 
 // Up walks from the owner of a pod to the owner of that, and so on; made returns the controlling owner of one, nil for
 // none.

@@ -34,5 +34,5 @@ func TestUpEndsWhereOwnersOwnEachOther(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, []types.UID{"a", "b", "a", "b"}, seen)
+	require.Equal(t, []types.UID{"a", "b", "a", "b", "a", "b"}, seen)
 }

@@ -58,20 +58,21 @@ spec:
 status: {phase: Suspended}
 `
 
-func exampleKind(t testing.TB) *jobkind.Kind {
+// exampleKind is the kind that a file in examples/kinds describes.
+func exampleKind(t testing.TB, file, kind string) *jobkind.Kind {
 	t.Helper()
-	text, err := os.ReadFile("../../../examples/kinds/appwrapper.yaml")
+	text, err := os.ReadFile("../../../examples/kinds/" + file)
 	require.NoError(t, err)
 	managed, err := Parse(string(text))
 	require.NoError(t, err)
 	kinds, err := managed.compiled()
 	require.NoError(t, err)
 	for i := range kinds {
-		if kinds[i].GVK.Kind == "AppWrapper" {
+		if kinds[i].GVK.Kind == kind {
 			return &kinds[i]
 		}
 	}
-	t.Fatal("the example describes no AppWrapper")
+	t.Fatal("the example describes no " + kind)
 	return nil
 }
 
@@ -84,7 +85,7 @@ func wrapperOf(t testing.TB, text string) *unstructured.Unstructured {
 
 // An AppWrapper says in texts where its pod templates are. They cannot be changed, so that resuming writes none.
 func TestAppWrapper(t *testing.T) {
-	kind := exampleKind(t)
+	kind := exampleKind(t, "appwrapper.yaml", "AppWrapper")
 	kept, err := compact.Expand(compact.Job(kind, wrapperOf(t, wrapper), false))
 	require.NoError(t, err)
 	for _, object := range []*unstructured.Unstructured{wrapperOf(t, wrapper), kept} {
@@ -112,12 +113,13 @@ func TestAppWrapper(t *testing.T) {
 
 func TestAppWrapperWithoutLabels(t *testing.T) {
 	text := strings.ReplaceAll(wrapper, v1alpha1.LabelQuotaName, "other")
-	require.ErrorIs(t, jobs.Open(exampleKind(t), wrapperOf(t, text)).Chargeable("a", "default"), jobs.ErrQuotaMismatch)
+	job := jobs.Open(exampleKind(t, "appwrapper.yaml", "AppWrapper"), wrapperOf(t, text))
+	require.ErrorIs(t, job.Chargeable("a", "default"), jobs.ErrQuotaMismatch)
 }
 
 // Whoever writes an AppWrapper writes where its templates are.
 func TestAppWrapperThatLeadsNowhere(t *testing.T) {
-	kind := exampleKind(t)
+	kind := exampleKind(t, "appwrapper.yaml", "AppWrapper")
 	const path = "template.spec.workerGroupSpecs[1].template"
 	for _, to := range []string{
 		"", ".", "template.spec.workerGroupSpecs[1]", "template.spec.workerGroupSpecs[2].template",
@@ -134,5 +136,30 @@ func TestAppWrapperThatLeadsNowhere(t *testing.T) {
 		"podSets":                     "none",
 	} {
 		require.NotEmpty(t, jobs.Open(kind, wrapperOf(t, strings.ReplaceAll(wrapper, from, to))).Invalid(), from)
+	}
+}
+
+// The operator gives labels of a DaskJob to its pods, so the quota label of the job charges them.
+func TestDaskJob(t *testing.T) {
+	kind := exampleKind(t, "daskjob.yaml", "DaskJob")
+	text, err := os.ReadFile("../../submit/testdata/jobs/daskjob.yaml")
+	require.NoError(t, err)
+	object := wrapperOf(t, string(text))
+	require.ErrorIs(t, jobs.Open(kind, object).Chargeable("a", "default"), jobs.ErrQuotaMismatch)
+	object.SetLabels(map[string]string{v1alpha1.LabelQuotaName: "a"})
+	job := jobs.Open(kind, object)
+	require.NoError(t, job.Chargeable("a", "default"))
+	require.False(t, jobs.CanBeSuspended(job))
+	sets, err := job.PodSets()
+	require.NoError(t, err)
+	counts := map[string]int64{}
+	for i := range sets {
+		counts[sets[i].Name] = int64(sets[i].Count)
+	}
+	require.Equal(t, map[string]int64{"job": 1, "scheduler": 1, "worker": 2}, counts)
+	for status, ends := range map[string]bool{"Running": false, "Successful": true, "Failed": true} {
+		require.NoError(t, unstructured.SetNestedField(object.Object, status, "status", "jobStatus"))
+		_, ended := jobs.Open(kind, object).Ended()
+		require.Equal(t, ends, ended, status)
 	}
 }
