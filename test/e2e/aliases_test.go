@@ -65,7 +65,6 @@ data:
       queues: {test: {quota: moved}}
 `
 
-// sample is a job with what the sample job of a system has: its labels, and the scheduler that it names.
 // localQueues is enough of Kueue for the API server to serve its queues.
 const localQueues = `
 apiVersion: apiextensions.k8s.io/v1
@@ -108,6 +107,7 @@ func (c *cluster) refusesInstalled(t *testing.T, ns, kueue string) {
 	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "refused")) }, soon, pace)
 }
 
+// sample is a job with what the sample job of a system has: its labels, and the scheduler that it names.
 func sample(namespace, name, labels, template, scheduler string, pods int) string {
 	return fmt.Sprintf(`
 apiVersion: batch/v1

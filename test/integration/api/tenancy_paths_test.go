@@ -43,7 +43,7 @@ func publish(t *testing.T, admin tenant, lines string) {
 	require.NoError(t, err)
 }
 
-// Whoever may use a quota may use those below it, by its name and by its path, and no others.
+// The right to use a quota holds for the quotas below it, by name and by path, and for no others.
 func tenancyOfPaths(t *testing.T) {
 	admin, alice, bob := adminTenant(t), tenantNamed(t, "alice"), tenantNamed(t, "bob")
 	refused(t, alice.job(t, "tenant-a", quotaOf("ray"), text{}), "for it or for a quota above it")
