@@ -223,8 +223,7 @@ func (d *admitWrite) settled(e *Engine, now time.Time, rec *unitRecord, w *Write
 }
 
 // lentMessage follows what is reserved for a unit that borrows.
-const lentMessage = "; part of it is beyond the runtime of its quota, " +
-	"and lent because no job could use it within its share"
+const lentMessage = "; part of it is beyond the runtime of its quota"
 
 // admittedCondition says that a unit may run, and what it passed before.
 func admittedCondition(attempt int64, passed string) metav1.Condition {

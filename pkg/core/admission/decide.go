@@ -32,7 +32,7 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 	s.roster.endReplacements(now)
 	s.roster.touchDue(now)
 	s.roster.settle(now)
-	s.progress.changed = s.progress.changed || s.pass.endsClaim(now)
+	s.progress.changed = s.progress.changed || s.pass.claimsMove(now)
 	s.roster.writeDue(now, &plan)
 	resized := len(plan.Resize)
 	s.lines.refresh() // limits may follow from what units ask for
@@ -44,8 +44,9 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 		case fault != "":
 			s.roster.blame(now, fault)
 		case g != nil:
+			beyond := s.pass.asks.Beyond()
 			for _, u := range s.pass.together(g.Head()) {
-				s.roster.admit(u, s.pass.fitting(u.group), false, &plan)
+				s.roster.admit(u, s.pass.fitting(u.group), beyond, &plan)
 			}
 			s.roster.settle(now)
 		default:
@@ -54,8 +55,9 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 				s.roster.admit(g.Head(), s.pass.lent(g), true, &plan)
 				s.roster.settle(now)
 			} else {
+				moved := s.pass.noteClaims(now)
 				s.pass.noteCauses(now)
-				s.progress.changed = s.taking.take(now, &plan)
+				s.progress.changed = s.taking.take(now, &plan) || moved
 			}
 		}
 	}
@@ -75,5 +77,5 @@ func wakeAt(s *State, now time.Time) time.Time {
 	if u, ok := s.roster.due.First(); ok {
 		at = ordered.Later(now, u.dueAt.Time())
 	}
-	return ordered.Earlier(ordered.Earlier(at, s.roster.holdings.NextLate()), s.pass.firstEnd)
+	return ordered.Earlier(ordered.Earlier(at, s.roster.holdings.NextLate()), s.pass.next)
 }

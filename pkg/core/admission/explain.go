@@ -61,10 +61,10 @@ func (w *why) shortages(u *record) []decide.Shortage {
 		return nil
 	}
 	if gg := gangGroupOf(w.lines.gangs, u); gg != nil && slices.Contains(gg.members, u) && w.allMet(gg) {
-		return decide.Shortages(w.lines.tree, &gg.asks, w.claimsAhead(w.last(gg), u, gg.members))
+		return w.pass.asks.Shortages(&gg.asks, w.claimsAhead(w.last(gg), u, gg.members))
 	}
 	alone := decide.Alone(&u.group.Notes.ask)
-	return decide.Shortages(w.lines.tree, &alone, w.claimsAhead(u, u, nil))
+	return w.pass.asks.Shortages(&alone, w.claimsAhead(u, u, nil))
 }
 
 // claimsAhead are the claims of the last pass that bind a unit which is decided at the place of another one of its
@@ -116,5 +116,5 @@ func (w *why) whyNotLent(u *record, list []decide.Shortage, binding *decide.Shor
 // behindItsOwn says that another group of the same queue and quota claims for both.
 func (w *why) behindItsOwn(g *group) bool {
 	own := func(c claim) bool { return c.Of.group == g }
-	return g.Notes.ask.Blocking && !slices.ContainsFunc(w.pass.asks.Claims(), own)
+	return g.Notes.ask.Blocking && !g.Notes.ask.TooLarge() && !slices.ContainsFunc(w.pass.asks.Claims(), own)
 }

@@ -89,11 +89,13 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 		return !slices.ContainsFunc(gg.members, isTaking) // else until those writes are settled
 	}
 	taking := slices.ContainsFunc(gg.members, func(u *record) bool { return u.group.Notes.takes })
+	var claiming []int
 	for _, i := range gg.met {
-		if of := p.asks.Heads()[i].Of; (taking || of.group.Notes.ask.Blocking) && !p.claimEnded(now, of.unit) {
-			p.asks.BlockTogether(&gg.asks, i)
+		if of := p.asks.Heads()[i].Of; p.claims(now, of.unit, taking || of.group.Notes.ask.Blocking) {
+			claiming = append(claiming, i)
 		}
 	}
+	p.asks.BlockTogether(&gg.asks, claiming)
 	return false
 }
 

@@ -62,10 +62,25 @@ func (q *queueRecord) currentRank() (queue.Rank, bool) {
 	if !ok {
 		return queue.Rank{}, false
 	}
-	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
+	ofMin, ofLimit := first.Notes.ask.Leaf().Shares()
 	return queue.Rank{
-		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.Head().Item(),
+		Name: q.name, Priority: q.spec.Priority, Overdue: q.overdue(), ShareOfMin: ofMin, ShareOfLimit: ofLimit,
+		Head: first.Head().Item(),
 	}, true
+}
+
+// overdue is since when the first unit waits, of those that could rightfully get what they ask for, if that is too long.
+func (q *queueRecord) overdue() (since time.Time) {
+	q.line.Heads(func(g *group) bool {
+		if g.Notes.ask.TooLarge() {
+			return true
+		}
+		if u := g.Head(); u.overlong && !u.claimEnded {
+			since = u.claimsSince
+		}
+		return false
+	})
+	return since
 }
 
 // shareChanged says whether a ranked queue has another share than its rank says.
@@ -74,8 +89,9 @@ func (q *queueRecord) shareChanged() bool {
 	if !ok {
 		return true
 	}
-	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
-	return ofMin != q.place.Rank.ShareOfMin || ofMax != q.place.Rank.ShareOfMax
+	rank := &q.place.Rank
+	ofMin, ofLimit := first.Notes.ask.Leaf().Shares()
+	return ofMin != rank.ShareOfMin || ofLimit != rank.ShareOfLimit || q.overdue() != rank.Overdue
 }
 
 // lines are the queues that exist or that a unit names, and the units in line in each.

@@ -71,9 +71,11 @@ type modelUnit struct {
 	left time.Time
 	// eviction is the one in flight.
 	eviction modelEviction
-	// claimsSince is when it was found to claim first.
+	// claimsSince is when it was found first to claim, or to be short.
 	claimsSince time.Time
-	attempt     int64
+	// overlong: that is long ago. claimEnded: it no longer claims.
+	overlong, claimEnded bool
+	attempt              int64
 	// gets is what the admission in flight is for, of so many pods, and asks are the checks that it asks.
 	gets       resources.List
 	getsPods   int64

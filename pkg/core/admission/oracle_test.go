@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -34,9 +35,11 @@ import (
 type oracle struct {
 	*model
 
-	claimTimeout time.Duration
-	// claiming are the claims of the last look at all that wait.
-	claiming []oracleClaim
+	claimTimeout, claimAfter time.Duration
+	// claiming are those that claimed in the last look at all that wait, and those that will after a time.
+	claiming []string
+	// ended: a claim has, since the last such look.
+	ended bool
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
 	// left are the places that pods keep.
@@ -74,31 +77,42 @@ type oracleClaim struct {
 	u       oracleAsk
 	queue   queue.Spec
 	amounts map[string]int64
+	// beyond: the unit goes beyond its share. Some pass its claim.
+	beyond bool
 }
 
-// claim is, at each gate where a unit is short, its request, but no more than what is free at the gates of that kind
-// below.
-func (o *oracle) claim(u oracleAsk, q queue.Spec, short map[string]bool) oracleClaim {
-	c := oracleClaim{u, q, map[string]int64{}}
+// claim is, at each gate where a unit is short, its request, but no more than what can be had at the gates of that kind
+// below. One that goes beyond its share claims on its whole path.
+func (o *oracle) claim(u oracleAsk, q queue.Spec, short map[string]bool, r oracleReach, along map[string]bool) oracleClaim {
+	c := oracleClaim{u, q, map[string]int64{}, r.beyond()}
 	for _, k := range []string{"cpu", "gpu", resources.Jobs} {
 		for _, ofMin := range []bool{false, true} {
 			room := oracleNeed(u, k)
 			for _, level := range o.path(u.Quota) {
 				spec := o.quotas[level]
-				gate, bound, used := level, spec.Limit, spec.Used
+				gate := level
 				if ofMin {
-					gate, bound, used = level+"/min", spec.Min, spec.NonPreemptibleUsed
+					gate = level + "/min"
 				}
-				if short[gate] {
+				if short[gate] || r.beyond() && (!ofMin || u.NonPreemptible) {
 					c.amounts[gate+" "+k] = room
 				}
-				most, limited := bound.Get(k)
-				if limited && spec.Shared && !ofMin {
-					most, limited = spec.Max.Get(k)
+				most, limited := spec.Min.Get(k)
+				switch {
+				case ofMin:
+					inUse, _ := spec.NonPreemptibleUsed.Get(k)
+					most -= inUse + o.outstanding(level, k, true)
+				case r.saturated[level]:
+					most, limited = 0, true
+				case r.beyond():
+					most, limited = o.wide(level, k, along), true
+				default:
+					if most, limited = spec.Limit.Get(k); limited {
+						most -= o.inUseAt(level, k)
+					}
 				}
 				if limited {
-					inUse, _ := used.Get(k)
-					room = min(room, max(0, most-inUse-o.outstanding(level, k, ofMin)))
+					room = min(room, max(0, most))
 				}
 			}
 		}
@@ -169,7 +183,7 @@ func (o *oracle) decide() (d oracleDecision) {
 	o.settleDown()
 	for _, a := range o.greedy() {
 		u := o.units[a.Key]
-		u.claimsSince = time.Time{}
+		u.claimsSince, u.overlong, u.claimEnded = time.Time{}, false, false
 		if a.grows {
 			d.grow = append(d.grow, a.Key)
 			u.at, u.attempt, u.next, u.nextPods = "resizing", u.Attempts, a.total, o.sizeInPods(u)
@@ -214,12 +228,10 @@ func (o *oracle) greedy() []oracleAsk {
 			next, fits = o.lend(inside)
 		}
 		if next == nil {
-			for _, c := range o.claiming {
-				if u := o.units[c.u.Key]; u.claimsSince.IsZero() {
-					u.claimsSince = o.now
-				}
+			if !o.noteClaims() {
+				return out
 			}
-			return out
+			continue
 		}
 		for _, u := range next {
 			u = o.greatest(u, fits)
@@ -228,6 +240,25 @@ func (o *oracle) greedy() []oracleAsk {
 			gone[u.Key] = true
 		}
 	}
+}
+
+// noteClaims begins the time of those that claim, and says whether the order of queues may be another one.
+func (o *oracle) noteClaims() (moved bool) {
+	moved, o.ended = o.ended, false
+	for _, key := range o.claiming {
+		u := o.units[key]
+		blocking := o.blocks(o.queues[u.Queue], oracleAsk{Unit: u.Unit})
+		if o.claimAfter == 0 && (o.claimTimeout == 0 || !blocking) {
+			continue
+		}
+		if u.claimsSince.IsZero() {
+			u.claimsSince = o.now
+		}
+		if o.claimAfter > 0 && !u.overlong && !o.now.Before(u.claimsSince.Add(o.claimAfter)) {
+			u.overlong, moved = true, true
+		}
+	}
+	return moved
 }
 
 // greatest is a unit in the greatest size that fits. One of a gang group has no other.
@@ -251,7 +282,7 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
 	r := &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}}
-	over := map[string]bool{}
+	seen := map[string]bool{}
 	o.missing = map[string]map[string]int64{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
 		full := o.full(q)
@@ -266,21 +297,46 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 				}
 				continue
 			}
-			short := o.short(u, r.claims)
+			short, reach := o.short(u, r.claims)
 			if len(short) == 0 {
-				return []oracleAsk{u}, func(other oracleAsk) bool { return len(o.short(other, r.claims)) == 0 }
-			}
-			if o.blocks(q, u) && !r.claimed[u.Queue+" "+u.Quota] && !over[o.alike(q, u)] {
-				if over[o.alike(q, u)] = o.claimEnded(u); over[o.alike(q, u)] {
-					continue
+				return []oracleAsk{u}, func(other oracleAsk) bool {
+					short, _ := o.short(other, r.claims)
+					return len(short) == 0
 				}
-				r.claimed[u.Queue+" "+u.Quota] = true
-				r.claims = append(r.claims, o.claim(u, q, short))
+			}
+			if alike := o.alike(q, u); !seen[alike] {
+				seen[alike] = true
+				o.mayClaim(r, q, u, short, reach)
 			}
 		}
 	}
-	o.claiming = r.claims
+	o.claiming = append(r.waits, claimants(r.claims)...)
 	return nil, nil
+}
+
+func claimants(claims []oracleClaim) (keys []string) {
+	for _, c := range claims {
+		keys = append(keys, c.u.Key)
+	}
+	return keys
+}
+
+// mayClaim has a unit claim that is the first of those alike, unless its line has a claim. It says whether the unit blocks.
+func (o *oracle) mayClaim(r *oracleRound, q queue.Spec, u oracleAsk, short map[string]bool, reach oracleReach) (blocks bool) {
+	if reach.tooLarge {
+		return false
+	}
+	if !o.blocks(q, u) {
+		r.waits = append(r.waits, u.Key)
+	}
+	own := u.Queue + " " + u.Quota
+	if !o.claims(q, u) || r.claimed[own] {
+		return o.blocks(q, u) && o.claims(q, u)
+	}
+	_, along := o.pathsOf([]oracleAsk{u})
+	r.claimed[own] = true
+	r.claims = append(r.claims, o.claim(u, q, short, reach, along))
+	return true
 }
 
 // oracleRound is one look at all that wait.
@@ -288,6 +344,7 @@ type oracleRound struct {
 	claims  []oracleClaim
 	claimed map[string]bool        // queue and quota
 	met     map[string][]oracleAsk // by gang group
+	waits   []string               // those that do not block, and claim after a time
 }
 
 // members are the units with which a unit is admitted: that made first of each gang of which none holds quota. They are
@@ -347,23 +404,31 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	if len(met) < len(keys) || !o.roomFor(met) || o.neverTogether(met) {
 		return false
 	}
-	short := o.shortTogether(met, r.claims)
+	short, reach := o.shortTogether(met, r.claims)
 	if len(short) == 0 {
 		slices.SortFunc(met, func(a, b oracleAsk) int { return strings.Compare(a.Key, b.Key) })
 		return true
 	}
+	before := maps.Clone(r.claimed)
+	_, along := o.pathsOf(met)
 	for _, m := range met {
-		own, at := m.Queue+" "+m.Quota, false
+		own, at := m.Queue+" "+m.Quota, reach.tooLarge
+		if at {
+			continue
+		}
 		for _, level := range o.path(m.Quota) {
 			at = at || short[level] || m.NonPreemptible && short[level+"/min"]
 		}
-		if o.blocks(o.queues[m.Queue], m) && !r.claimed[own] && !o.claimEnded(m) && at {
+		if !o.blocks(o.queues[m.Queue], m) {
+			r.waits = append(r.waits, m.Key)
+		}
+		if o.claims(o.queues[m.Queue], m) && !before[own] && at {
 			r.claimed[own] = true
 			mine := map[string]bool{}
 			for gate := range short {
 				mine[gate] = m.NonPreemptible || !strings.HasSuffix(gate, "/min")
 			}
-			r.claims = append(r.claims, o.claim(m, o.queues[m.Queue], mine))
+			r.claims = append(r.claims, o.claim(m, o.queues[m.Queue], mine, reach, along))
 		}
 	}
 	return false
@@ -429,7 +494,8 @@ func (o *oracle) neverTogether(met []oracleAsk) bool {
 	return false
 }
 
-func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) map[string]bool {
+func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) (map[string]bool, oracleReach) {
+	var reach oracleReach
 	short, missing := map[string]bool{}, map[string]int64{}
 	compare := func(gate, level string, ofMin bool, limits, used resources.List) {
 		for _, limit := range limits.Items() {
@@ -450,18 +516,25 @@ func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) map[string
 		compare(level, level, false, spec.Limit, spec.Used)
 		compare(level+"/min", level, true, spec.Min, spec.NonPreemptibleUsed)
 	}
+	if len(short) > 0 {
+		levels, _ := o.pathsOf(met)
+		if reach = o.reach(met, levels, claims); reach.beyond() {
+			short, missing = o.shortBeyond(met, claims)
+		}
+	}
 	for _, m := range met {
 		o.missing[m.Key] = missing
 	}
-	return short
+	return short, reach
 }
 
 // queueOrder sorts the units of each queue and then the queues.
 func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []queue.Spec {
 	type ranked struct {
-		queue        queue.Spec
-		byMin, byMax float64
-		head         oracleAsk
+		overdue        time.Time
+		queue          queue.Spec
+		byMin, byLimit float64
+		head           oracleAsk
 	}
 	var all []ranked
 	for name, units := range byQueue {
@@ -477,16 +550,21 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []que
 				continue
 			}
 			if least, _ := spec.Min.Get(k); least > 0 {
-				r.byMin = math.Max(r.byMin, float64(used)/float64(least))
+				r.byMin = math.Min(1, math.Max(r.byMin, float64(used)/float64(least)))
 			} else {
-				r.byMin = math.Inf(1)
+				r.byMin = 1
 			}
-			if most, ok := spec.Max.Get(k); ok && most > 0 {
-				r.byMax = math.Max(r.byMax, float64(used)/float64(most))
+			if most, ok := spec.Limit.Get(k); ok && most > 0 {
+				r.byLimit = math.Max(r.byLimit, float64(used)/float64(most))
 			} else if ok {
-				r.byMax = math.Inf(1)
+				r.byLimit = math.Inf(1)
 			}
 		}
+		ordered := make([]oracleAsk, len(units))
+		for i, at := range units {
+			ordered[i] = waiting[at]
+		}
+		r.overdue = o.overdue(q, ordered)
 		all = append(all, r)
 	}
 	sort.Slice(all, func(i, j int) bool {
@@ -494,10 +572,12 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []que
 		switch {
 		case a.queue.Priority != b.queue.Priority:
 			return a.queue.Priority > b.queue.Priority
+		case !a.overdue.Equal(b.overdue):
+			return !a.overdue.IsZero() && (b.overdue.IsZero() || a.overdue.Before(b.overdue))
 		case a.byMin != b.byMin:
 			return a.byMin < b.byMin
-		case a.byMax != b.byMax:
-			return a.byMax < b.byMax
+		case a.byLimit != b.byLimit:
+			return a.byLimit < b.byLimit
 		case !a.head.Created.Equal(b.head.Created):
 			return a.head.Created.Before(b.head.Created)
 		}
@@ -545,15 +625,15 @@ func (o *oracle) fullFor(q queue.Spec, u oracleAsk) bool {
 }
 
 // short lists the gates ("level" or "level/min") where the unit does not fit beside the claims.
-func (o *oracle) short(u oracleAsk, claims []oracleClaim) map[string]bool {
+func (o *oracle) short(u oracleAsk, claims []oracleClaim) (map[string]bool, oracleReach) {
+	var reach oracleReach
 	short, missing := map[string]bool{}, map[string]int64{}
-	o.missing[u.Key] = missing
 	compare := func(gate, level string, leaf, nonPreemptible bool, limits, used resources.List) {
 		for _, limit := range limits.Items() {
 			inUse, _ := used.Get(limit.Name)
 			free := limit.Amount - inUse - o.outstanding(level, limit.Name, nonPreemptible)
 			need := oracleNeed(u, limit.Name)
-			claimed := o.claimed(gate, limit.Name, claims)
+			claimed := o.claimed(gate, limit.Name, o.binding(claims, u, level))
 			if need > 0 && need > free-claimed {
 				short[gate], missing[gate+" "+limit.Name] = true, need+claimed-free
 			}
@@ -569,7 +649,13 @@ func (o *oracle) short(u oracleAsk, claims []oracleClaim) map[string]bool {
 			compare(level+"/min", level, i == 0, true, spec.Min, spec.NonPreemptibleUsed)
 		}
 	}
-	return short
+	if len(short) > 0 {
+		if reach = o.reach([]oracleAsk{u}, o.path(u.Quota), claims); reach.beyond() {
+			short, missing = o.shortBeyond([]oracleAsk{u}, claims)
+		}
+	}
+	o.missing[u.Key] = missing
+	return short, reach
 }
 
 // oracleRow is what lend knows of a waiting unit: where it is short, and which claims are ahead of it.
@@ -579,6 +665,7 @@ type oracleRow struct {
 	ahead       []oracleClaim
 	head, claim bool // the first of all that are alike; the one of its line that claims
 	blocks      bool
+	beyond      bool // it goes beyond its share
 }
 
 // rows lists what waits in queues that are not full, in order.
@@ -588,7 +675,7 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
 	round := &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}}
-	seen, over := map[string]bool{}, map[string]bool{}
+	seen, blocking := map[string]bool{}, map[string]bool{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
 		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
@@ -600,20 +687,17 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 				o.meet(round, u)
 				continue
 			}
+			short, reach := o.short(u, round.claims)
 			r := oracleRow{
-				u: u, short: o.short(u, round.claims), ahead: round.claims[:len(round.claims):len(round.claims)],
-				blocks: o.blocks(q, u),
+				u: u, short: short, ahead: round.claims[:len(round.claims):len(round.claims)], beyond: reach.beyond(),
 			}
 			alike := o.alike(q, u)
-			r.head = !seen[alike]
-			if r.head {
-				over[alike] = r.blocks && o.claimEnded(u)
+			if r.head = !seen[alike]; r.head {
+				before := len(round.claims)
+				blocking[alike] = o.mayClaim(round, q, u, short, reach)
+				r.claim = len(round.claims) > before
 			}
-			seen[alike], r.blocks = true, r.blocks && !over[alike]
-			if own := u.Queue + " " + u.Quota; r.blocks && !round.claimed[own] {
-				round.claimed[own], r.claim = true, true
-				round.claims = append(round.claims, o.claim(u, q, r.short))
-			}
+			seen[alike], r.blocks = true, blocking[alike]
 			rows = append(rows, r)
 		}
 	}
@@ -649,10 +733,38 @@ func (o *oracle) alike(q queue.Spec, u oracleAsk) string {
 		u.grows, u.total.Key(), sizesOf(u.Unit), alone)
 }
 
-// claimEnded says that a unit has claimed for as long as it may.
-func (o *oracle) claimEnded(u oracleAsk) bool {
-	since := o.units[u.Key].claimsSince
-	return o.claimTimeout > 0 && !since.IsZero() && !o.now.Before(since.Add(o.claimTimeout))
+// claims says whether a unit that is short may claim now.
+func (o *oracle) claims(q queue.Spec, u oracleAsk) bool {
+	begin := o.units[u.Key].claimsSince
+	switch {
+	case o.blocks(q, u) && begin.IsZero():
+		return true
+	case o.blocks(q, u):
+	case begin.IsZero() || o.claimAfter == 0 || o.now.Before(begin.Add(o.claimAfter)):
+		return false
+	default:
+		begin = begin.Add(o.claimAfter)
+	}
+	if o.claimTimeout == 0 || o.now.Before(begin.Add(o.claimTimeout)) {
+		return true
+	}
+	m := o.units[u.Key]
+	o.ended, m.claimEnded = o.ended || m.overlong && !m.claimEnded, true
+	return false
+}
+
+// overdue is since when the first unit waits that could rightfully get what it asks for, if that is long.
+func (o *oracle) overdue(q queue.Spec, units []oracleAsk) time.Time {
+	for _, u := range units {
+		if o.tooLarge(u) {
+			continue
+		}
+		if m := o.units[u.Key]; m.overlong && !m.claimEnded {
+			return m.claimsSince
+		}
+		break
+	}
+	return time.Time{}
 }
 
 // lend is the first unit that may borrow, when nobody fits within the limits; fits as that of next.
@@ -695,7 +807,7 @@ func (o *oracle) entitledAt(r oracleRow, level string) bool {
 			}
 		}
 	}
-	if !r.head || r.shortOfMin() {
+	if !r.head || r.shortOfMin() || r.beyond {
 		return false
 	}
 	for _, at := range o.path(r.u.Quota) {
@@ -736,6 +848,10 @@ func (o *oracle) mayBorrow(r oracleRow, shut map[string]bool, asked map[string]m
 	for i, level := range o.path(r.u.Quota) {
 		spec := o.quotas[level]
 		shared = shared || spec.Shared
+		for _, c := range r.ahead {
+			path := o.path(c.u.Quota)
+			shut[level] = shut[level] || c.beyond && slices.Contains(path[:len(path)-1], level)
+		}
 		if shut[level] {
 			return false
 		}

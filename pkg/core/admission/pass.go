@@ -40,7 +40,7 @@ type pass struct {
 
 func newPass(cfg *Config, l *lines, p *progress) *pass {
 	return &pass{
-		lines: l, progress: p, asks: decide.New[turn](l.tree), patience: patience{claimTimeout: cfg.ClaimTimeout},
+		lines: l, progress: p, asks: decide.New[turn](l.tree), patience: patience{claimAfter: cfg.ClaimAfter, claimTimeout: cfg.ClaimTimeout},
 		inPass: map[string]*gangGroup{},
 	}
 }
@@ -142,15 +142,18 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 		}
 		return true
 	}
-	if a.Blocking && !p.claimEnded(now, at.unit) {
+	switch {
+	case !p.claims(now, at.unit, a.Blocking):
+	case a.Blocking:
 		p.asks.Block()
+	default:
+		p.asks.BlockFirst()
 	}
 	return false
 }
 
 // noteCauses has what the last pass found known, and told in its time.
 func (p *pass) noteCauses(now time.Time) {
-	p.noteClaims(now)
 	heads := p.asks.Heads()
 	for i := range heads {
 		g := heads[i].Of.group

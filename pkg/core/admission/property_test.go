@@ -64,6 +64,7 @@ func newWorld() *world { return newWorldOf(Config{}) }
 func drawWorld(t *rapid.T) *world {
 	return drawFilters(t, Config{
 		ClaimTimeout: rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "claim timeout"),
+		ClaimAfter:   rapid.SampledFrom([]time.Duration{0, 4 * time.Second}).Draw(t, "claim after"),
 	})
 }
 
@@ -85,7 +86,7 @@ func newWorldOf(cfg Config) *world {
 	cfg.ExplainAfter, cfg.ExplainEvery, cfg.RefusedBackoff = 5*time.Second, 30*time.Second, 10*time.Second
 	cfg.Timeouts, cfg.PartialAdmission, cfg.Selects = modelTimeouts, true, labelsMeet
 	m := newModel()
-	return &world{model: m, s: New(cfg), o: &oracle{model: m, claimTimeout: cfg.ClaimTimeout}}
+	return &world{model: m, s: New(cfg), o: &oracle{model: m, claimTimeout: cfg.ClaimTimeout, claimAfter: cfg.ClaimAfter}}
 }
 
 func (w *world) do(event func(*State)) {
@@ -841,12 +842,14 @@ func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 			gate += "/min"
 		}
 		missing[gate+" "+sh.Resource] = sh.Missing
-		require.Equal(t, sh.Limit-sh.Used-sh.Outstanding, sh.Free)
+		require.Equal(t, sh.Limit-sh.Used-sh.Outstanding-sh.Guaranteed, sh.Free)
+		require.GreaterOrEqual(t, sh.Guaranteed, int64(0))
 		require.Equal(t, sh.Used, sh.UsedByUnits+sh.UsedByOthers)
 		require.GreaterOrEqual(t, sh.UsedByOthers, int64(0))
 	}
 	switch e.Reason {
-	case unit.ReasonQuotaExceeded, unit.ReasonMinExceeded, unit.ReasonBlockedByHead:
+	case unit.ReasonQuotaExceeded, unit.ReasonMinExceeded, unit.ReasonBlockedByHead,
+		unit.ReasonExceedsGuaranteedShare:
 		require.Equal(t, 1, bindings)
 		require.Equal(t, w.o.missing[u.Unit.Key], missing, "what %s lacks", u.Unit.Key)
 	case unit.ReasonExceedsMax, unit.ReasonExceedsMin:

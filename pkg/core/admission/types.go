@@ -62,6 +62,9 @@ type Config struct {
 	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use during that time.
 	// Zero means until it is admitted.
 	ClaimTimeout time.Duration
+	// ClaimAfter is how long a unit is the first of its kind in a queue that does not block, and does not fit, until it
+	// claims as a blocking one does. Zero means that it never does.
+	ClaimAfter time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory
 	// PartialAdmission has units admitted in less than the whole where their Sizes allow it.

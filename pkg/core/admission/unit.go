@@ -86,9 +86,10 @@ type tenure struct {
 	eviction *writes.Evict
 	// foresight is of the nodes that its pods would find without those from whom it is to take; nil if nobody asked.
 	foresight *reclaim.Foresight
-	// claimsSince is when it was found to claim first while it waits; claimEnded: it no longer claims.
-	claimsSince time.Time
-	claimEnded  bool
+	// claimsSince is when it was found to claim first while it waits, or to be short; claimEnded: it no longer claims.
+	// overlong: it has been so for longer than claimAfter.
+	claimsSince          time.Time
+	claimEnded, overlong bool
 }
 
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
@@ -253,7 +254,7 @@ func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, m
 // forgetClaim is for a unit that gets what it claimed, if it did.
 func (u *record) forgetClaim() {
 	if !u.claimsSince.IsZero() {
-		u.own().claimsSince, u.own().claimEnded = time.Time{}, false
+		u.own().claimsSince, u.own().claimEnded, u.own().overlong = time.Time{}, false, false
 	}
 }
 

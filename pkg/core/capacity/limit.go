@@ -53,6 +53,12 @@ func (lim *Limit) Free(resource string) (int64, bool) {
 	return lim.free[i], true
 }
 
+// Bound is the limit of a resource, Unlimited where there is none.
+func (lim *Limit) Bound(number int) int64 { return lim.bound[number] }
+
+// FreeOf is Bound less what is in use; negative where more is in use than allowed.
+func (lim *Limit) FreeOf(number int) int64 { return lim.free[number] }
+
 // Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min, and as many
 // units as it may have; false where none of them bounds it.
 func (lim *Limit) Most(number int) (int64, bool) {
@@ -139,6 +145,11 @@ func (t *Tree) Refresh() {
 	for _, name := range t.runtimes.settle(t) {
 		t.markStale(t.levels[name])
 	}
+	if t.runtimes.shares.OwedMoved() {
+		for _, l := range t.levels {
+			l.below.known = false
+		}
+	}
 	if len(t.stale) == 0 {
 		return
 	}
@@ -152,7 +163,7 @@ func (t *Tree) Refresh() {
 		}
 		l.limit.refresh()
 		l.min.refresh()
-		l.ofMin, l.ofMax = dominantShares(l.spec.Used, t.ledger.Read(l.name).Outstanding(), l.spec.Min, l.spec.Max)
+		l.ofMin, l.ofLimit = dominantShares(l.spec.Used, t.ledger.Read(l.name).Outstanding(), l.spec.Min, l.limitList())
 	}
 	clear(t.stale)
 	t.stale = t.stale[:0]
@@ -210,28 +221,28 @@ func (l *Level) Owed(resource string) (amount int64, named bool) {
 	return least, named
 }
 
-// Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / max, over the resources.
-// Use of a resource without min is an infinite share of min.
-func (l *Level) Shares() (ofMin, ofMax float64) { return l.ofMin, l.ofMax }
+// Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / limit, over the resources.
+// A quota that uses its min has 1 of it, and one that uses more, or a resource without min, has not more than that.
+func (l *Level) Shares() (ofMin, ofLimit float64) { return l.ofMin, l.ofLimit }
 
 func dominantShares(
-	used resources.List, outstanding *resources.Sum, least, most resources.List,
-) (ofMin, ofMax float64) {
+	used resources.List, outstanding *resources.Sum, least, limits resources.List,
+) (ofMin, ofLimit float64) {
 	take := func(name string, inUse int64) {
 		if inUse <= 0 {
 			return
 		}
 		if guaranteed, _ := least.Get(name); guaranteed > 0 {
-			ofMin = max(ofMin, float64(inUse)/float64(guaranteed))
+			ofMin = min(1, max(ofMin, float64(inUse)/float64(guaranteed)))
 		} else {
-			ofMin = math.Inf(1)
+			ofMin = 1
 		}
-		switch limit, ok := most.Get(name); {
+		switch limit, ok := limits.Get(name); {
 		case !ok:
 		case limit > 0:
-			ofMax = max(ofMax, float64(inUse)/float64(limit))
+			ofLimit = max(ofLimit, float64(inUse)/float64(limit))
 		default:
-			ofMax = math.Inf(1)
+			ofLimit = math.Inf(1)
 		}
 	}
 	for _, it := range used.Items() {
@@ -244,5 +255,5 @@ func dominantShares(
 			}
 		}
 	}
-	return ofMin, ofMax
+	return ofMin, ofLimit
 }

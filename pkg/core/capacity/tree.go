@@ -58,8 +58,10 @@ type Level struct {
 	runtime resources.List
 
 	limit, min Limit
-	// ofMin and ofMax are the shares of Shares.
-	ofMin, ofMax float64
+	// ofMin and ofLimit are the shares of Shares.
+	ofMin, ofLimit float64
+	// below is what the levels below it are guaranteed.
+	below guarantees
 	// asked is what the quota asks of its parent if nobody waits, unless it is unknown.
 	asked        []int64
 	askedUnknown bool
@@ -170,6 +172,7 @@ func (t *Tree) Delete(name string) bool {
 
 func (t *Tree) exists(l *Level, exists bool) {
 	l.exists = exists
+	t.forgetGuarantees(l)
 	if exists {
 		delete(t.remembered, l)
 	} else {
@@ -190,7 +193,7 @@ func (t *Tree) count(q *Quota, by int) {
 	t.structure++
 	for _, l := range t.levels {
 		t.markStale(l)
-		l.askedUnknown = true
+		l.askedUnknown, l.below.known = true, false
 	}
 }
 
@@ -201,6 +204,7 @@ func (t *Tree) setParent(l *Level, parent string) {
 	}
 	t.structure++
 	t.forgetAsked(l) // of those above it until now
+	t.forgetGuarantees(l)
 	before := t.ledger.Path(l.name)
 	if former != "" {
 		delete(t.children[former], l)
@@ -266,6 +270,7 @@ func (t *Tree) markNamed(names []string) {
 
 func (t *Tree) markStale(l *Level) {
 	t.runtimes.heldChanged(&l.spec)
+	t.forgetGuarantees(l)
 	if !l.stale {
 		l.stale = true
 		t.stale = append(t.stale, l)

@@ -36,6 +36,9 @@ type room struct {
 	free, left []int64
 	// own and spare are the memory of those two where the view owns them, to be used again.
 	own, spare []int64
+	// passable is the part of the claims that some pass, if there is any.
+	passable []int64
+	passes   bool
 	// shut: nothing is lent here.
 	shut bool
 }
@@ -66,7 +69,7 @@ func (v *View) at(lim *Limit) *room {
 // renew begins a round at a limit.
 func (v *View) renew(lim *Limit) *room {
 	r := &v.rooms[lim.slot]
-	if r.round, r.shut, r.free = v.round, false, lim.free; v.lends {
+	if r.round, r.shut, r.passes, r.free = v.round, false, false, lim.free; v.lends {
 		r.own = lim.level.lent(r.own)
 		r.free = r.own
 	}
@@ -102,20 +105,58 @@ func (v *View) Lacks(lim *Limit, number int, amount int64) bool {
 	return amount > v.at(lim).free[number]
 }
 
-// Lessen makes a vector no greater than what can be had here without anything being freed, claims aside:
-// what is free of the bound, of max where the bound is a share of what others leave.
-func (v *View) Lessen(lim *Limit, amounts []int64) {
-	spec, free := &lim.level.spec, v.at(lim).free
-	for i := range amounts {
-		most := free[i]
-		if spec.Shared && !lim.isMin && most != Unlimited {
-			allowed, named := spec.Max.Get(v.tree.Resource(i))
-			if !named {
-				continue
+// Free is what is free of a resource of a limit, and how much of that is claimed.
+func (v *View) Free(lim *Limit, number int) (free, claimed int64) {
+	r := v.at(lim)
+	return r.free[number], resources.SaturatingSub(r.free[number], r.left[number])
+}
+
+// ShortBeyond is Short for a unit that goes beyond the shares on its path.
+func (v *View) ShortBeyond(lim *Limit, need []int64, leaf bool, path []*Level) (number int, claimed, short bool) {
+	r := v.at(lim)
+	for i, n := range need {
+		free, left := r.free[i], r.left[i]
+		if n <= 0 {
+			if leaf && free < 0 {
+				return i, false, true
 			}
-			most = resources.SaturatingAdd(most, resources.SaturatingSub(allowed, lim.bound[i]))
+			continue
 		}
-		amounts[i] = min(amounts[i], max(most, 0))
+		beyond := lim.Beyond(path, i)
+		switch {
+		case n > beyond:
+			return i, false, true
+		case !short && n > resources.SaturatingSub(beyond, resources.SaturatingSub(free, left)):
+			number, claimed, short = i, true, true
+		}
+	}
+	return number, claimed, short
+}
+
+// ShortPassing is Short for a unit that passes the claims which LetPass was told of.
+func (v *View) ShortPassing(lim *Limit, need []int64) (number int, claimed, short bool) {
+	r := v.at(lim)
+	for i, n := range need {
+		if n > 0 && n > resources.SaturatingAdd(r.left[i], r.passable[i]) {
+			return i, true, true
+		}
+	}
+	return 0, false, false
+}
+
+// MayPass says that some of what is claimed of a limit does not bind all.
+func (v *View) MayPass(lim *Limit) bool { return v.at(lim).passes }
+
+// LetPass notes that such a part of what is claimed does not bind all.
+func (v *View) LetPass(lim *Limit, amounts []int64) {
+	r := v.at(lim)
+	if !r.passes {
+		r.passes, r.passable = true, append(r.passable[:0], make([]int64, len(r.free))...)
+	}
+	for i, amount := range amounts {
+		if r.free[i] != Unlimited {
+			r.passable[i] = resources.SaturatingAdd(r.passable[i], amount)
+		}
 	}
 }
 

@@ -55,15 +55,9 @@ func (a *Ask) amount(resource string) int64 {
 type Bundle struct {
 	Asks []*Ask
 	// sums are the requests at each limit that one of the asks has to keep.
-	sums []sum
+	sums []part
 	// short are the limits that had too little in the last pass.
 	short []*capacity.Limit
-}
-
-type sum struct {
-	limit *capacity.Limit
-	need  []int64
-	leaf  bool
 }
 
 // Alone is the bundle of one ask that is granted by itself.
@@ -74,10 +68,10 @@ func Together(asks []*Ask) Bundle {
 	g := Bundle{Asks: asks}
 	for _, ask := range asks {
 		for _, lim := range ask.Limits {
-			i := slices.IndexFunc(g.sums, func(s sum) bool { return s.limit == lim })
+			i := slices.IndexFunc(g.sums, func(s part) bool { return s.limit == lim })
 			if i < 0 {
 				i = len(g.sums)
-				g.sums = append(g.sums, sum{limit: lim})
+				g.sums = append(g.sums, part{limit: lim})
 			}
 			s := &g.sums[i]
 			for len(s.need) < len(ask.Need) {

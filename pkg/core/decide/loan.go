@@ -27,7 +27,8 @@ import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 //
 //   - No pending unit fits within its limits: a round of lending follows a pass that admitted none.
 //   - No level of the loan is shut. A level is shut if a pending unit would fit on all its levels with nothing in use,
-//     and finds the capacity in use first on that level. Small loans could keep that unit pending without end.
+//     and finds the capacity in use first on that level. Small loans could keep that unit pending without end. A level is
+//     shut as well for those behind a unit that claims to go beyond its share.
 //   - On each level up to the total the unit fits with all that is admitted, used, requested by pods of other
 //     workloads, or kept by quotas that lend nothing, as if no other unit were pending.
 //   - On each level it fits together with the whole request of each blocking unit ahead of it, and min allows it.
@@ -49,14 +50,25 @@ func (p *Pass[T]) Borrower() (of T, some bool) {
 		}
 		behindOwn := h.blocks && !h.claims
 		for ; next < h.ahead; next++ {
-			c := &p.claims[next]
-			p.lending.Claim(c.Ask.Route, c.Ask.Need)
+			p.claims[next].bindLoans(p.lending)
 		}
 		if !behindOwn && !h.ofMin && p.lending.Allows(h.ask.Route, h.ask.Need) {
 			return h.Of, true
 		}
 	}
 	return of, false
+}
+
+// bindLoans takes the claim out of what is lent. A head that goes beyond a share does not leave room on its path for others
+// that do.
+func (c *Claim[T]) bindLoans(lending capacity.Lending) {
+	levels := c.Ask.Route.Levels
+	lending.Claim(c.Ask.Route, c.Ask.Need)
+	for _, l := range levels[:len(levels)-1] {
+		if c.beyond {
+			lending.Shut(l)
+		}
+	}
 }
 
 // Lends says whether another request may be lent to the head that Borrower has found. A non-preemptible one draws on
@@ -78,7 +90,7 @@ func (p *Pass[T]) lendAgain(waits func(T) bool) {
 // entitled says that a head would fit on all levels if nothing were in use, and finds the capacity in use first above
 // its own quota. Then nothing is lent on that level.
 func (h *Head[T]) entitled() bool {
-	if h.together || h.ofMin || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
+	if h.together || h.ofMin || h.beyond() || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
 		return false
 	}
 	for _, l := range h.ask.Route.Levels {
@@ -106,7 +118,7 @@ func (p *Pass[T]) WhyNoLoan(a *Ask, ahead []Ahead[T], waits func(T) bool) NoLoan
 		return NoLoan{Level: o.Level, Resource: o.Resource, Missing: o.Missing}
 	}
 	for _, by := range ahead {
-		p.lending.Claim(by.Claim.Ask.Route, by.Claim.Ask.Need)
+		by.Claim.bindLoans(p.lending)
 	}
 	for depth, l := range a.Route.Levels {
 		if p.lending.ShortAt(l, a.Need, depth == 0) {

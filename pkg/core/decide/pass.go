@@ -29,15 +29,18 @@ import (
 // Begin starts a pass. For each line the caller calls Line, and for each head of it, in order, one of Stop, Try and
 // Await. If a head that blocks does not fit, Block makes its claim.
 type Pass[T any] struct {
-	tree    *capacity.Tree
-	view    *capacity.View
-	lending capacity.Lending
+	tree *capacity.Tree
+	// view has the claims of the pass, trial those of a question.
+	view, trial *capacity.View
+	lending     capacity.Lending
 	// heads that do not fit, and claims, in the order of the pass.
 	heads  []Head[T]
 	claims []Claim[T]
-	// line counts the lines of the pass. claimed are the routes on which heads of this line claim.
-	line    int
-	claimed []*capacity.Route
+	// line counts the lines of the pass. claimed are the routes on which heads of this line claim. passable is the number
+	// of claims, of the lines before, that are known to the view as claims that some may pass.
+	line     int
+	claimed  []*capacity.Route
+	passable int
 	// room and roomOfMin are memory of claim.
 	room, roomOfMin []int64
 }
@@ -68,6 +71,9 @@ type Claim[T any] struct {
 	Of, At T
 	Ask    *Ask
 	line   int
+	// beyond: it is of a head that goes beyond its share. Units of other lines pass it above their own quotas, if these
+	// promise them what they need.
+	beyond bool
 	limits []*capacity.Limit
 	// amounts are what is claimed, limit by limit, by the numbers of the tree.
 	amounts []int64
@@ -75,7 +81,7 @@ type Claim[T any] struct {
 
 // New returns a pass over the limits of a tree. It has seen no head.
 func New[T any](tree *capacity.Tree) *Pass[T] {
-	return &Pass[T]{tree: tree, view: capacity.NewView(tree), lending: capacity.NewLending(tree)}
+	return &Pass[T]{tree: tree, view: capacity.NewView(tree), trial: capacity.NewView(tree), lending: capacity.NewLending(tree)}
 }
 
 // Heads are those of the last pass that did not fit, in order.
@@ -87,13 +93,18 @@ func (p *Pass[T]) Claims() []Claim[T] { return p.claims }
 // Begin starts a pass and forgets the one before.
 func (p *Pass[T]) Begin() {
 	p.view.Begin()
-	p.claims, p.heads, p.line = p.claims[:0], p.heads[:0], 0
+	p.claims, p.heads, p.line, p.passable = p.claims[:0], p.heads[:0], 0, 0
 }
 
 // Line begins the next line.
 func (p *Pass[T]) Line() {
 	p.line++
 	p.claimed = p.claimed[:0]
+	for ; p.passable < len(p.claims); p.passable++ {
+		if c := &p.claims[p.passable]; c.line == p.line-1 {
+			c.passIn(p.view)
+		}
+	}
 }
 
 // Stop notes a head that cannot be admitted for another reason than capacity. It claims nothing.
@@ -110,13 +121,27 @@ func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 // Withhold has the head that Try found to fit wait for another reason. It claims nothing.
 func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped = reason }
 
-// Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route already.
+// Beyond says that a head which was found to fit goes beyond a share.
+func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].beyond() }
+
+// Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route already, or
+// it can never rightfully get so much.
 func (p *Pass[T]) Block() {
 	h := &p.heads[len(p.heads)-1]
+	if h.tooLarge != nil {
+		return
+	}
 	h.blocks = true
 	if h.claims = !slices.Contains(p.claimed, h.ask.Route); h.claims {
 		p.claimed = append(p.claimed, h.ask.Route)
 		p.claim(h, nil)
+	}
+}
+
+// BlockFirst is Block for a head of a queue that does not block: only the first of a line keeps those behind it waiting.
+func (p *Pass[T]) BlockFirst() {
+	if h := &p.heads[len(p.heads)-1]; !slices.Contains(p.claimed, h.ask.Route) {
+		p.Block()
 	}
 }
 
@@ -140,43 +165,44 @@ func (p *Pass[T]) TryTogether(g *Bundle, met []int) (fits bool) {
 	var v verdict
 	never := g.Never(p.tree)
 	if never.Reason == "" {
-		for i := range g.sums {
-			v.compare(p.view, g.sums[i].limit, g.sums[i].need, g.sums[i].leaf)
-		}
-		if v.fits() {
-			return true
-		}
+		v.measureTogether(p.view, g)
 	} else {
 		v.short, v.shortNumber = never.Limit, never.Number
 	}
 	g.short = g.short[:0]
-	for i := range g.sums {
-		s := &g.sums[i]
-		if _, _, short := p.view.Short(s.limit, s.need, s.leaf); short && never.Reason == "" {
-			g.short = append(g.short, s.limit)
+	for at := range g.parts() {
+		if _, _, short := v.shortTogether(p.view, g.path(), at); short && never.Reason == "" {
+			g.short = append(g.short, at.limit)
 		}
 	}
 	for _, i := range met {
 		h := &p.heads[i]
 		h.stopped, h.verdict = never.Reason, v
 	}
-	return false
+	return v.fits()
 }
 
-// BlockTogether has a head of a bundle claim where it is short, unless its line has a claim on its route already.
-func (p *Pass[T]) BlockTogether(g *Bundle, index int) {
-	h := &p.heads[index]
-	h.blocks = true
-	own := func(c Claim[T]) bool { return c.line == h.line && c.Ask.Route == h.ask.Route }
-	short := func(lim *capacity.Limit) bool { return slices.Contains(g.short, lim) }
-	if slices.ContainsFunc(p.claims, own) || !slices.ContainsFunc(h.ask.Limits, short) {
-		return
+// BlockTogether has heads of a bundle claim, each for itself, where the bundle is short, unless their line has a claim on
+// their route already.
+func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
+	before := p.claims
+	for _, index := range heads {
+		h := &p.heads[index]
+		if h.tooLarge != nil {
+			continue
+		}
+		h.blocks = true
+		own := func(c Claim[T]) bool { return c.line == h.line && c.Ask.Route == h.ask.Route }
+		short := func(lim *capacity.Limit) bool { return slices.Contains(g.short, lim) }
+		if slices.ContainsFunc(before, own) || !slices.ContainsFunc(h.ask.Limits, short) {
+			continue
+		}
+		h.claims = true
+		if h.line == p.line {
+			p.claimed = append(p.claimed, h.ask.Route)
+		}
+		p.claim(h, g)
 	}
-	h.claims = true
-	if h.line == p.line {
-		p.claimed = append(p.claimed, h.ask.Route)
-	}
-	p.claim(h, short)
 }
 
 // enter adds a head. The pointer is valid until the next one enters.
@@ -192,8 +218,9 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	return h
 }
 
-// claim claims for a head at these limits, or, without any, where it is short.
-func (p *Pass[T]) claim(h *Head[T], at func(*capacity.Limit) bool) {
+// claim claims for a head where it is short or, if it is admitted together with others, where their bundle is. A head that
+// goes beyond a share claims on its whole path: what it needs on one level would be gone when another level has enough.
+func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 	a := h.ask
 	if len(p.claims) < cap(p.claims) {
 		p.claims = p.claims[:len(p.claims)+1] // with the memory of a former one
@@ -201,24 +228,67 @@ func (p *Pass[T]) claim(h *Head[T], at func(*capacity.Limit) bool) {
 		p.claims = append(p.claims, Claim[T]{})
 	}
 	c := &p.claims[len(p.claims)-1]
-	c.Of, c.At, c.Ask, c.line = h.Of, p.heads[len(p.heads)-1].Of, a, h.line
+	c.Of, c.At, c.Ask, c.line, c.beyond = h.Of, p.heads[len(p.heads)-1].Of, a, h.line, h.beyond()
 	c.limits, c.amounts = c.limits[:0], c.amounts[:0]
 	p.room, p.roomOfMin = append(p.room[:0], a.Need...), append(p.roomOfMin[:0], a.Need...)
-	leaf := a.Limits[0].Level()
-	for _, lim := range a.Limits {
+	path := a.Route.Levels
+	if with != nil {
+		path = with.path()
+	}
+	for i, lim := range a.Limits {
 		room := p.room
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		_, _, short := p.view.Short(lim, a.Need, lim.Level() == leaf)
-		if at != nil {
-			short = at(lim)
+		short := h.beyond()
+		if with != nil {
+			i = slices.IndexFunc(with.sums, func(s part) bool { return s.limit == lim })
+			short = short || slices.Contains(with.short, lim)
+		} else if !short {
+			_, _, short = h.shortWithin(p.view, a, part{lim, a.Need, lim.Level() == a.Leaf()})
 		}
 		if short {
-			p.view.Claim(lim, room)
 			c.limits, c.amounts = append(c.limits, lim), append(c.amounts, room...)
 		}
-		p.view.Lessen(lim, room)
+		h.lessen(lim, i, path, room)
+	}
+	for i, lim := range c.limits {
+		p.view.Claim(lim, c.amountsAt(i))
+	}
+	if c.line != p.line {
+		c.passIn(p.view)
+	}
+}
+
+// lessen makes a vector no greater than what a level can get without anything being freed there, claims aside: nothing if
+// its own use has to fall first.
+func (h *Head[T]) lessen(lim *capacity.Limit, index int, path []*capacity.Level, amounts []int64) {
+	for number := range amounts {
+		switch {
+		case amounts[number] <= 0:
+		case h.saturated&(1<<index) != 0:
+			amounts[number] = 0
+		case h.beyond():
+			amounts[number] = min(amounts[number], max(0, lim.Beyond(path, number)))
+		default:
+			amounts[number] = min(amounts[number], max(0, lim.FreeOf(number)))
+		}
+	}
+}
+
+// amountsAt is what is claimed at the limit with that index.
+func (c *Claim[T]) amountsAt(i int) []int64 {
+	width := len(c.amounts) / len(c.limits)
+	return c.amounts[i*width : (i+1)*width]
+}
+
+// passIn has the view know what of the claim some may pass.
+func (c *Claim[T]) passIn(view *capacity.View) {
+	if !c.beyond {
+		return
+	}
+	for i, lim := range c.limits {
+		view.LetPass(lim, c.amountsAt(i))
 	}
 }
 
@@ -228,9 +298,8 @@ func (c *Claim[T]) at(lim *capacity.Limit, number int) int64 {
 	if i < 0 {
 		return 0
 	}
-	width := len(c.amounts) / len(c.limits)
-	if number >= width {
-		return 0
+	if amounts := c.amountsAt(i); number < len(amounts) {
+		return amounts[number]
 	}
-	return c.amounts[i*width+number]
+	return 0
 }

@@ -112,7 +112,7 @@ func TestGroupsFitTogether(t *testing.T) {
 		met = append(met, p.Await("second", asks[1]))
 		fits := p.TryTogether(&g, met)
 		if !fits {
-			p.BlockTogether(&g, 0)
+			p.BlockTogether(&g, []int{0})
 		}
 		return fits, p
 	}
@@ -143,8 +143,8 @@ func TestShortagesCountClaimsAhead(t *testing.T) {
 	require.False(t, p.Try("first", ask(tree, "a", 3)))
 	p.Block()
 	g := decide.Alone(ask(tree, "a", 2))
-	require.Empty(t, decide.Shortages[string](tree, &g, nil))
-	list := decide.Shortages(tree, &g, []decide.Ahead[string]{{Claim: &p.Claims()[0], By: "first", In: "other"}})
+	require.Empty(t, p.Shortages(&g, nil))
+	list := p.Shortages(&g, []decide.Ahead[string]{{Claim: &p.Claims()[0], By: "first", In: "other"}})
 	require.Len(t, list, 1)
 	sh := list[0]
 	require.Equal(t, []any{"a", "cpu", int64(2), int64(2), int64(3), int64(3), "first", "other"},

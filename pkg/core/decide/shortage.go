@@ -33,6 +33,9 @@ const (
 	LimitRuntime LimitKind = "runtime" // its fair share of what is there, below max
 	LimitTotal   LimitKind = "total"   // what the cluster, or the tree of quotas, has
 	LimitMin     LimitKind = "min"     // what it is guaranteed: the limit of what is non-preemptible
+	// LimitRightful is the share, or what the quota can get while all others use what they are guaranteed, if the unit
+	// may go beyond the share.
+	LimitRightful LimitKind = "rightful"
 )
 
 // Shortage is a resource of which a level has too little for a unit.
@@ -45,6 +48,10 @@ type Shortage struct {
 	Binds bool
 	// Never: the unit asks for more than the level may ever have, its max or, non-preemptible, its min.
 	Never bool
+	// TooLarge: the unit asks for more than Rightful, which is what the level can get while all others use what they are
+	// guaranteed.
+	TooLarge bool
+	Rightful int64
 	// Limit bounds Used + Outstanding. Max and Min are those of the quota, if it names the resource.
 	Limit, Max, Min int64
 	HasMax, HasMin  bool
@@ -53,7 +60,8 @@ type Shortage struct {
 	UsedByOthers    int64 // the rest
 	Outstanding     int64 // what admitted units hold beyond their assigned pods
 	Claimed         int64 // by blocking units ahead that wait for it as well
-	Request, Free   int64 // Free is Limit - Used - Outstanding; negative where more is in use than allowed
+	Guaranteed      int64 // what levels below it that the unit does not draw on are guaranteed, and do not use
+	Request, Free   int64 // Free is Limit - Used - Outstanding - Guaranteed; negative where more is in use than allowed
 	Missing         int64 // what has to be freed here before the unit fits together with the claims ahead of it
 	// ClaimedBy is the key of the first of those units, and ClaimedIn its queue if that is another one.
 	ClaimedBy, ClaimedIn string
@@ -65,18 +73,27 @@ type Shortage struct {
 type Ahead[T any] struct {
 	Claim  *Claim[T]
 	By, In string
+	// passed: it does not bind above the quota of the unit.
+	passed bool
 }
+
+// bindsAt says whether the claim binds a bundle at a limit.
+func (a *Ahead[T]) bindsAt(g *Bundle, lim *capacity.Limit) bool { return !a.passed || g.isLeaf(lim) }
 
 // Shortages lists what a bundle lacks to fit together with the claims ahead of it, in the order of its limits and then
 // by resource.
-func Shortages[T any](tree *capacity.Tree, g *Bundle, ahead []Ahead[T]) []Shortage {
+func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
+	r := p.reachBehind(g, ahead)
 	var out []Shortage
 	for _, lim := range g.limits() {
 		for _, name := range g.namesAt(lim) {
 			sh := g.shortageAt(lim, name)
-			if number, named := tree.Number(name); named && sh.Request > 0 {
-				for _, c := range ahead {
-					sh.addClaim(c.Claim.at(lim, number), c.By, c.In)
+			if number, named := p.tree.Number(name); named && sh.Request > 0 {
+				sh.goBeyond(&r, g, lim, number)
+				for i := range ahead {
+					if c := &ahead[i]; r.beyond() || c.bindsAt(g, lim) {
+						sh.addClaim(c.Claim.at(lim, number), c.By, c.In)
+					}
 				}
 			}
 			sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), sh.Free))
@@ -86,6 +103,37 @@ func Shortages[T any](tree *capacity.Tree, g *Bundle, ahead []Ahead[T]) []Shorta
 		}
 	}
 	return out
+}
+
+// reachBehind says how far a bundle may go beyond shares behind these claims, and finds out which of them it passes.
+func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) reach {
+	p.trial.Begin()
+	var promised promise
+	for i := range ahead {
+		c := &ahead[i]
+		c.passed = c.Claim.beyond && c.In != "" && !g.together() && promised.to(g.Asks[0], g.Asks[0].Need)
+		for i, lim := range c.Claim.limits {
+			p.trial.Claim(lim, c.Claim.amountsAt(i))
+		}
+	}
+	return reachOf(p.trial, g.parts())
+}
+
+// goBeyond has the numbers be those of a bundle that may go beyond shares, or say that it can never rightfully do so.
+func (sh *Shortage) goBeyond(r *reach, g *Bundle, lim *capacity.Limit, number int) {
+	if share := lim.IsShare(number); share && sh.Request > sh.Limit {
+		sh.Rightful = lim.Level().Rightful(number)
+		sh.TooLarge = sh.Request > sh.Rightful
+	}
+	if !r.beyond() || lim.IsMin() || lim.Bound(number) == capacity.Unlimited {
+		return
+	}
+	inUse := resources.SaturatingAdd(sh.Used, sh.Outstanding)
+	if rightful := lim.Level().Rightful(number); lim.IsShare(number) && rightful > sh.Limit {
+		sh.Kind, sh.Limit = LimitRightful, rightful
+	}
+	sh.Free = lim.Beyond(g.path(), number)
+	sh.Guaranteed = resources.SaturatingSub(resources.SaturatingSub(sh.Limit, inUse), sh.Free)
 }
 
 func (sh *Shortage) addClaim(amount int64, by, in string) {
@@ -185,6 +233,9 @@ func limitOf(lim *capacity.Limit, resource string) (int64, LimitKind) {
 // ReasonOf says which reason a list of shortages comes to.
 func ReasonOf(list []Shortage) unit.Reason {
 	reason := unit.ReasonPending
+	if slices.ContainsFunc(list, func(sh Shortage) bool { return sh.TooLarge }) {
+		return unit.ReasonExceedsGuaranteedShare
+	}
 	for i := range list {
 		switch sh := &list[i]; {
 		case !sh.Overspent && sh.Request <= sh.Free:
@@ -227,6 +278,8 @@ func (sh *Shortage) binds(reason unit.Reason) bool {
 		return sh.Overspent || sh.Request > sh.Free
 	case unit.ReasonBlockedByHead:
 		return true
+	case unit.ReasonExceedsGuaranteedShare:
+		return sh.TooLarge
 	case unit.ReasonExceedsMax:
 		return sh.Never && sh.Kind != LimitMin
 	case unit.ReasonExceedsMin:

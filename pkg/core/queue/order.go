@@ -19,16 +19,19 @@ package queue
 import (
 	"cmp"
 	"strings"
+	"time"
 )
 
 // Rank is what the order of queues may depend on.
 type Rank struct {
 	Name     string
 	Priority int32
-	// ShareOfMin and ShareOfMax are the dominant shares of the quota that the queue's first eligible unit
-	// draws on: the greatest (used + outstanding) / min, and / max, over the resources. Use of a resource
-	// without min is an infinite share of min.
-	ShareOfMin, ShareOfMax float64
+	// Overdue is since when the first unit waits at the front of the queue, if that is longer than claimAfter; else zero.
+	Overdue time.Time
+	// ShareOfMin and ShareOfLimit are the dominant shares of the quota that the queue's first eligible unit
+	// draws on: the greatest (used + outstanding) / min, and / limit, over the resources. The limit is the runtime, or max
+	// where runtimes are off. A quota that uses its min or more, or a resource without min, has ShareOfMin 1.
+	ShareOfMin, ShareOfLimit float64
 	// Head is the first eligible unit.
 	Head Item
 }
@@ -39,8 +42,10 @@ type Order interface {
 	Compare(a, b Rank) int
 }
 
-// FairOrder serves the higher priority first; among equals the queue with the smallest share of what it is
-// guaranteed, then of what it may use at most, then the one whose head is older.
+// FairOrder serves the higher priority first. Among equals it serves the queues first whose first unit is overdue, the
+// longest first: what others use of their shares could keep it behind them without end. Then it serves the queue whose
+// quota uses the smallest part
+// of its min. Quotas that use their min are ordered by the part of their limit that they use, then by the older head.
 type FairOrder struct{}
 
 // Compare implements Order.
@@ -52,14 +57,29 @@ func CompareFairly(a, b *Rank) int {
 	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
 		return c
 	}
+	if a.Overdue != b.Overdue {
+		return compareOverdue(a, b)
+	}
 	if c := cmp.Compare(a.ShareOfMin, b.ShareOfMin); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(a.ShareOfMax, b.ShareOfMax); c != 0 {
+	if c := cmp.Compare(a.ShareOfLimit, b.ShareOfLimit); c != 0 {
 		return c
 	}
 	if c := a.Head.Created.Compare(b.Head.Created); c != 0 {
 		return c
 	}
 	return strings.Compare(a.Name, b.Name)
+}
+
+// compareOverdue has those first that wait for longer, and last those that do not for long.
+func compareOverdue(a, b *Rank) int {
+	switch {
+	case a.Overdue.IsZero():
+		return 1
+	case b.Overdue.IsZero():
+		return -1
+	default:
+		return a.Overdue.Compare(b.Overdue)
+	}
 }

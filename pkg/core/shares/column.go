@@ -44,8 +44,8 @@ type slot struct {
 
 // distribute sets what every sibling gets next: min first, or what it asks for if that is less and it lends the rest;
 // then what is left by weight to those that ask for more, again and again while somebody gets more than it asks for.
-// needy is scratch space.
-func (c *column) distribute(needy []int) []int {
+// needy is scratch space. moved is set if what a sibling is owed moves.
+func (c *column) distribute(needy []int, moved bool) (scratch []int, owedMoved bool) {
 	short := c.named && c.total < c.mins
 	left, weights := c.total, int64(0)
 	needy = needy[:0]
@@ -55,6 +55,7 @@ func (c *column) distribute(needy []int) []int {
 		if short && sl.scales {
 			least = scaledMin(c.total, sl.min, c.mins)
 		}
+		moved = moved || sl.owed != least
 		sl.owed = least
 		least = max(least, sl.guarantee)
 		sl.promise = least
@@ -77,7 +78,7 @@ func (c *column) distribute(needy []int) []int {
 	for left > 0 && len(rest) > 0 && weights > 0 {
 		rest, left, weights = c.pass(rest, left, weights)
 	}
-	return needy[:0]
+	return needy[:0], moved
 }
 
 func scaledMin(total, min, mins int64) int64 {

@@ -78,6 +78,8 @@ type Tree struct {
 	recount      []*node
 	moved        []*node
 	needy        []int
+	// owedMoved: a min may be scaled otherwise than when OwedMoved was asked last.
+	owedMoved bool
 }
 
 // NewTree returns an empty tree.
@@ -199,7 +201,7 @@ func (t *Tree) shareOut(n *node) {
 			continue
 		}
 		c.dirty = false
-		t.needy = c.distribute(t.needy)
+		t.needy, t.owedMoved = c.distribute(t.needy, t.owedMoved)
 		for place := range c.slots {
 			sl, child := &c.slots[place], n.children[place]
 			if child.columns != nil && child.columns[i].give(sl.next, true) {
@@ -243,10 +245,17 @@ func (t *Tree) Owed(name, resource string) (amount int64, known bool) {
 	return n.parent.columns[number].slots[n.place].owed, true
 }
 
+// OwedMoved says, once, whether Owed may be another one of any quota than before.
+func (t *Tree) OwedMoved() bool {
+	moved := t.owedMoved
+	t.owedMoved = false
+	return moved
+}
+
 // build puts every quota in its place, with the limits of before to compare with, and returns those that lost theirs.
 func (t *Tree) build() (gone []string) {
 	old := t.nodes
-	t.rebuild, t.nodes = false, make(map[string]*node, len(t.specs))
+	t.rebuild, t.owedMoved, t.nodes = false, true, make(map[string]*node, len(t.specs))
 	t.recount, t.moved, t.asked, t.dirty = nil, nil, nil, nil
 	t.number()
 	below := map[string][]string{}

@@ -26,11 +26,13 @@ type Reason string
 
 // Reasons why a unit is not admitted.
 const (
-	ReasonQuotaExceeded          Reason = "QuotaExceeded" // used + outstanding + request > limit on some level
-	ReasonMinExceeded            Reason = "MinExceeded"   // non-preemptible request above what is left of min
-	ReasonBlockedByHead          Reason = "BlockedByHead" // fits, but a unit ahead in a blocking queue claims it
-	ReasonExceedsMax             Reason = "ExceedsMax"    // can never fit: above max of a level
-	ReasonExceedsMin             Reason = "ExceedsMin"    // non-preemptible, can never fit: above min of a level
+	ReasonQuotaExceeded Reason = "QuotaExceeded" // used + outstanding + request > limit on some level
+	ReasonMinExceeded   Reason = "MinExceeded"   // non-preemptible request above what is left of min
+	ReasonBlockedByHead Reason = "BlockedByHead" // fits, but a unit ahead in a blocking queue claims it
+	ReasonExceedsMax    Reason = "ExceedsMax"    // can never fit: above max of a level
+	ReasonExceedsMin    Reason = "ExceedsMin"    // non-preemptible, can never fit: above min of a level
+	// ReasonExceedsGuaranteedShare: more than its quota can get while all others use what they are guaranteed.
+	ReasonExceedsGuaranteedShare Reason = "ExceedsGuaranteedShare"
 	ReasonUnknownQueue           Reason = "UnknownQueue"
 	ReasonUnknownQuota           Reason = "UnknownQuota"
 	ReasonQuotaNotNamed          Reason = "QuotaNotNamed"   // it is left with a quota that is not for queueing

@@ -36,6 +36,10 @@ func (to Reader) shortage(sh *decide.Shortage) string {
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
 	where := to.limit(sh.Level, sh.Kind == decide.LimitMin)
 	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), format(sh.Used), format(sh.Outstanding))
+	if sh.TooLarge {
+		return fmt.Sprintf("%s: %s: request %s, but at most %s while other quotas use what they are guaranteed (%s); it is "+
+			"admitted when they use less", where, sh.Resource, to.request(format(sh.Request)), format(sh.Rightful), bound(sh))
+	}
 	if sh.Overspent {
 		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
 			where, sh.Resource, sh.Kind, format(sh.Missing), numbers)
@@ -58,6 +62,12 @@ func (to Reader) shortage(sh *decide.Shortage) string {
 // bound names the limit as what it is.
 func bound(sh *decide.Shortage) string {
 	limit := fmt.Sprintf("%s %s", sh.Kind, resources.Format(sh.Resource, sh.Limit))
+	if sh.Kind == decide.LimitRightful {
+		limit = fmt.Sprintf("%s beyond its share", resources.Format(sh.Resource, sh.Limit))
+	}
+	if sh.Guaranteed > 0 {
+		limit += fmt.Sprintf(", guaranteed to others %s", resources.Format(sh.Resource, sh.Guaranteed))
+	}
 	if sh.Kind == decide.LimitRuntime && sh.HasMax {
 		limit += " of max " + resources.Format(sh.Resource, sh.Max)
 	}

@@ -1,0 +1,222 @@
+package admission
+
+import (
+	"math"
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// How far a unit may go beyond the shares on its path, by plain sums over all quotas.
+
+const unbounded = math.MaxInt64
+
+// bound is the limit of a level; unbounded where it names none.
+func (o *oracle) boundAt(level, k string) int64 {
+	if amount, named := o.quotas[level].Limit.Get(k); named {
+		return amount
+	}
+	return unbounded
+}
+
+func (o *oracle) inUseAt(level, k string) int64 {
+	used, _ := o.quotas[level].Used.Get(k)
+	return used + o.outstanding(level, k, false)
+}
+
+// guaranteed is the min of a level, or its limit if that is less.
+func (o *oracle) guaranteed(level, k string) int64 {
+	least, _ := o.quotas[level].Min.Get(k)
+	return max(0, min(least, o.boundAt(level, k)))
+}
+
+// kept is what a level does not give up: what it is guaranteed, or what pods outside of units use.
+func (o *oracle) kept(level, k string) int64 {
+	others, _ := o.quotas[level].Used.Get(k)
+	for _, pods := range o.pods {
+		for _, p := range pods {
+			if p.Assigned && slices.Contains(o.path(p.Quota), level) {
+				amount, _ := p.Request.Get(k)
+				others -= amount
+			}
+		}
+	}
+	return max(o.guaranteed(level, k), others)
+}
+
+// siblings are the existing levels below one.
+func (o *oracle) below(level string) (names []string) {
+	for name, q := range o.quotas {
+		if q.Parent == level && !slices.Contains(o.path(level), name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// rightful is what a level can get while all others use what they are guaranteed.
+func (o *oracle) rightful(level, k string) int64 {
+	spec := o.quotas[level]
+	amount := int64(unbounded)
+	if spec.Parent != "" {
+		if amount = o.rightful(spec.Parent, k); amount != unbounded {
+			for _, other := range o.below(spec.Parent) {
+				if other != level {
+					amount -= o.kept(other, k)
+				}
+			}
+			amount = max(0, amount)
+		}
+	}
+	most := o.boundAt(level, k)
+	if allowed, named := spec.Max.Get(k); spec.Shared && most != unbounded {
+		if most = unbounded; named {
+			most = allowed
+		}
+	}
+	return min(amount, most)
+}
+
+// wide is what is free at a level for those of these paths that go beyond their shares, claims aside.
+func (o *oracle) wide(level, k string, along map[string]bool) int64 {
+	bound := o.boundAt(level, k)
+	if bound == unbounded {
+		return unbounded
+	}
+	if k == resources.Jobs {
+		return bound - o.inUseAt(level, k)
+	}
+	if o.quotas[level].Shared {
+		if bound = max(bound, o.rightful(level, k)); bound == unbounded {
+			return unbounded
+		}
+	}
+	room := bound - o.inUseAt(level, k)
+	for _, other := range o.below(level) {
+		if !along[other] {
+			room -= max(0, o.guaranteed(other, k)-o.inUseAt(other, k))
+		}
+	}
+	return room
+}
+
+// oracleReach says whether units may go beyond the shares on their paths.
+type oracleReach struct {
+	exceeds, tooLarge bool
+	// saturated are the levels that have to be used less before.
+	saturated map[string]bool
+}
+
+func (r oracleReach) beyond() bool { return r.exceeds && !r.tooLarge && len(r.saturated) == 0 }
+
+// reach of units that are admitted together, or of one alone. levels are those on their paths, in order.
+func (o *oracle) reach(met []oracleAsk, levels []string, claims []oracleClaim) (r oracleReach) {
+	r.saturated = map[string]bool{}
+	for _, level := range levels {
+		spec := o.quotas[level]
+		for _, k := range []string{"cpu", "gpu"} {
+			bound := o.boundAt(level, k)
+			if !spec.Shared || bound == unbounded {
+				continue
+			}
+			need, _, leaf := o.sumAt(met, level, false, k)
+			inUse := o.inUseAt(level, k)
+			if need > 0 && inUse+need <= bound || need == 0 && (!leaf || inUse <= bound) {
+				continue
+			}
+			r.exceeds = true
+			claimed := o.claimed(level, k, claims)
+			if inUse+claimed >= bound && inUse+claimed > 0 {
+				r.saturated[level] = true
+			}
+			r.tooLarge = r.tooLarge || need > bound && need > o.rightful(level, k)
+		}
+	}
+	return r
+}
+
+// tooLarge says that a unit is larger than a share, and than what the level can rightfully get.
+func (o *oracle) tooLarge(u oracleAsk) bool {
+	for _, level := range o.path(u.Quota) {
+		for _, k := range []string{"cpu", "gpu"} {
+			bound, need := o.boundAt(level, k), oracleNeed(u, k)
+			if o.quotas[level].Shared && need > bound && need > o.rightful(level, k) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// promises says that each level below the top promises a unit what it asks for.
+func (o *oracle) promises(u oracleAsk) bool {
+	path := o.path(u.Quota)
+	for _, level := range path[:len(path)-1] {
+		for _, k := range []string{"cpu", "gpu"} {
+			need := oracleNeed(u, k)
+			if need <= 0 || o.boundAt(level, k) == unbounded {
+				continue
+			}
+			if least, named := o.quotas[level].Min.Get(k); !named || o.inUseAt(level, k)+need > least {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// binds says whether a claim keeps a unit from what is claimed at a level.
+func (o *oracle) binds(c oracleClaim, u oracleAsk, level string) bool {
+	return !c.beyond || c.u.Queue == u.Queue || level == u.Quota || !o.promises(u)
+}
+
+// binding are the claims that bind a unit at a level.
+func (o *oracle) binding(claims []oracleClaim, u oracleAsk, level string) []oracleClaim {
+	return slices.DeleteFunc(slices.Clone(claims), func(c oracleClaim) bool { return !o.binds(c, u, level) })
+}
+
+// pathsOf are the levels on the paths of units, without order but for a single one.
+func (o *oracle) pathsOf(met []oracleAsk) (levels []string, along map[string]bool) {
+	along = map[string]bool{}
+	for _, m := range met {
+		for _, level := range o.path(m.Quota) {
+			if !along[level] {
+				levels = append(levels, level)
+			}
+			along[level] = true
+		}
+	}
+	return levels, along
+}
+
+// shortBeyond lists the gates where units do not fit that may go beyond their shares.
+func (o *oracle) shortBeyond(met []oracleAsk, claims []oracleClaim) (short map[string]bool, missing map[string]int64) {
+	short, missing = map[string]bool{}, map[string]int64{}
+	levels, along := o.pathsOf(met)
+	compare := func(gate, level string, ofMin bool, used resources.List, free func(string) int64, names []resources.Item) {
+		for _, it := range names {
+			need, some, leaf := o.sumAt(met, level, ofMin, it.Name)
+			room, claimed := free(it.Name), o.claimed(gate, it.Name, claims)
+			switch {
+			case !some || room == unbounded:
+			case need > 0 && need > room-claimed:
+				short[gate], missing[gate+" "+it.Name] = true, need+claimed-room
+			case leaf && need == 0:
+				inUse, _ := used.Get(it.Name)
+				if free := it.Amount - inUse - o.outstanding(level, it.Name, ofMin); free < 0 {
+					short[gate], missing[gate+" "+it.Name] = true, -free
+				}
+			}
+		}
+	}
+	for _, level := range levels {
+		spec := o.quotas[level]
+		compare(level, level, false, spec.Used, func(k string) int64 { return o.wide(level, k, along) }, spec.Limit.Items())
+		compare(level+"/min", level, true, spec.NonPreemptibleUsed, func(k string) int64 {
+			used, _ := spec.NonPreemptibleUsed.Get(k)
+			least, _ := spec.Min.Get(k)
+			return least - used - o.outstanding(level, k, true)
+		}, spec.Min.Items())
+	}
+	return short, missing
+}
