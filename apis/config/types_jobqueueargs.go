@@ -80,6 +80,7 @@ type JobQueueArgs struct {
 	RecoveryTimeout        metav1.Duration
 	CheckTimeout           metav1.Duration
 	ProvisioningTimeout    metav1.Duration
+	ClaimAfter             metav1.Duration
 	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility

@@ -88,7 +88,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 		"unboundTimeout": a.UnboundTimeout.Duration, "idleReservationTimeout": a.IdleReservationTimeout.Duration,
 		"podsReadyTimeout": a.PodsReadyTimeout.Duration, "recoveryTimeout": a.RecoveryTimeout.Duration,
 		"checkTimeout": a.CheckTimeout.Duration, "claimTimeout": a.ClaimTimeout.Duration,
-		"provisioningTimeout": a.ProvisioningTimeout.Duration,
+		"provisioningTimeout": a.ProvisioningTimeout.Duration, "claimAfter": a.ClaimAfter.Duration,
 	} {
 		if d != 0 && d < time.Second {
 			errs = append(errs, field.Invalid(path.Child(name), d.String(), "must be at least 1s, or zero"))

@@ -55,6 +55,7 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.RecoveryTimeout = in.RecoveryTimeout
 	out.CheckTimeout = in.CheckTimeout
 	out.ProvisioningTimeout = in.ProvisioningTimeout
+	out.ClaimAfter = in.ClaimAfter
 	out.ClaimTimeout = in.ClaimTimeout
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 	out.Visibility = in.Visibility

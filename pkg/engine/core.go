@@ -58,7 +58,8 @@ func newCore(v *env) *core {
 	c.config = admission.Config{
 		ExplainAfter: v.opts.Config.ReportAfter, ExplainEvery: v.opts.Config.ReportEvery,
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
-		Timeouts:       v.opts.Config.Timeouts, ClaimTimeout: v.opts.Config.ClaimTimeout,
+		Timeouts:       v.opts.Config.Timeouts, ClaimAfter: v.opts.Config.ClaimAfter,
+		ClaimTimeout:     v.opts.Config.ClaimTimeout,
 		PartialAdmission: v.opts.Config.PartialAdmission,
 		Policies:         v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order, Selects: labeltext.Selects,
 	}

@@ -72,8 +72,8 @@ type Config struct {
 	CheckTimeout time.Duration
 	// CheckTimeouts are those of checks of some controllers, by controllerName; others have CheckTimeout.
 	CheckTimeouts map[string]time.Duration
-	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
-	ClaimTimeout time.Duration
+	// ClaimAfter and ClaimTimeout are those of admission.Config.
+	ClaimAfter, ClaimTimeout time.Duration
 	// PartialAdmission has units admitted with fewer pods than they ask for where they allow it.
 	PartialAdmission bool
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.

@@ -67,6 +67,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.RecoveryTimeout = *in.RecoveryTimeout
 	out.CheckTimeout = *in.CheckTimeout
 	out.ProvisioningTimeout = *in.ProvisioningTimeout
+	out.ClaimAfter = *in.ClaimAfter
 	out.ClaimTimeout = *in.ClaimTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 	out.Visibility = config.Visibility{
@@ -103,6 +104,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.RecoveryTimeout = ptr.To(in.RecoveryTimeout)
 	out.CheckTimeout = ptr.To(in.CheckTimeout)
 	out.ProvisioningTimeout = ptr.To(in.ProvisioningTimeout)
+	out.ClaimAfter = ptr.To(in.ClaimAfter)
 	out.ClaimTimeout = ptr.To(in.ClaimTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 	out.Visibility = &Visibility{

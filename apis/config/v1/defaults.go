@@ -53,6 +53,7 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.RecoveryTimeout, metav1.Duration{})
 	setDefault(&args.CheckTimeout, seconds(30*60))
 	setDefault(&args.ProvisioningTimeout, seconds(6*60*60))
+	setDefault(&args.ClaimAfter, seconds(5*60))
 	setDefault(&args.ClaimTimeout, metav1.Duration{})
 	setDefault(&args.IdleReservationTimeout, seconds(10*60))
 	setDefault(&args.ManagedJobsConfigMap, ObjectName{})

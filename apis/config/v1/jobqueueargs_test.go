@@ -73,6 +73,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		CheckTimeout:           seconds(1800),
 		ProvisioningTimeout:    seconds(6 * 3600),
 		IdleReservationTimeout: seconds(600),
+		ClaimAfter:             seconds(300),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
 		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},
 		History:                config.History{Records: 100_000, MaxSizeMB: 100, MaxFiles: 5},
@@ -81,7 +82,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
-		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\n"+
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimAfter: 0s\nclaimTimeout: 1h\n"+
 		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n"+
 		"featureGates: {A: false, B: true}\nhistory: {records: 0, path: /history/units.jsonl, maxFiles: 2}\n")
 	require.NoError(t, err)
@@ -93,6 +94,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Equal(t, time.Millisecond, args.ExplainAfter.Duration)
 	require.Zero(t, args.AuditInterval.Duration)
 	require.Zero(t, args.UnboundTimeout.Duration)
+	require.Zero(t, args.ClaimAfter.Duration)
 	require.Equal(t, time.Hour, args.ClaimTimeout.Duration)
 	require.Equal(t, 5*time.Minute, args.PodsReadyTimeout.Duration)
 	require.Zero(t, args.RecoveryTimeout.Duration)

@@ -124,7 +124,10 @@ type JobQueueArgs struct {
 	// provisioningTimeout is checkTimeout for checks that ask a cluster autoscaler for capacity, whose controllerName is
 	// koord-queue/provisioning-request. Default 6h.
 	ProvisioningTimeout *metav1.Duration `json:"provisioningTimeout,omitempty"`
-	// claimTimeout is for how long the first job of a blocking queue that does not fit keeps others from what it waits
+	// claimAfter is how long a job waits at the front of its queue until it claims. Its queue is served first then. 0s
+	// means never. Default 5m.
+	ClaimAfter *metav1.Duration `json:"claimAfter,omitempty"`
+	// claimTimeout is for how long the first job of a queue that does not fit keeps others from what it waits
 	// for, at least 1s. Then it blocks nobody any more, and is admitted in its turn if it fits. 0s means until it is
 	// admitted. Default 0s.
 	ClaimTimeout *metav1.Duration `json:"claimTimeout,omitempty"`

@@ -174,6 +174,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ClaimAfter != nil {
+		in, out := &in.ClaimAfter, &out.ClaimAfter
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ClaimTimeout != nil {
 		in, out := &in.ClaimTimeout, &out.ClaimTimeout
 		*out = new(metav1.Duration)

@@ -32,7 +32,7 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 	s.roster.endReplacements(now)
 	s.roster.touchDue(now)
 	s.roster.settle(now)
-	s.progress.changed = s.progress.changed || s.pass.claimsMove(now)
+	s.progress.changed = s.progress.changed || s.pass.watch.Due(now)
 	s.roster.writeDue(now, &plan)
 	resized := len(plan.Resize)
 	s.lines.refresh() // limits may follow from what units ask for
@@ -64,7 +64,7 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 	plan.WakeAt = wakeAt(s, now)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.progress.panics = s.progress.panics, 0
-	plan.ClaimsEnded, s.pass.ended = s.pass.ended, 0
+	plan.ClaimsEnded, s.pass.watch.Ended = s.pass.watch.Ended, 0
 	return plan
 }
 
@@ -77,5 +77,5 @@ func wakeAt(s *State, now time.Time) time.Time {
 	if u, ok := s.roster.due.First(); ok {
 		at = ordered.Later(now, u.dueAt.Time())
 	}
-	return ordered.Earlier(ordered.Earlier(at, s.roster.holdings.NextLate()), s.pass.next)
+	return ordered.Earlier(ordered.Earlier(at, s.roster.holdings.NextLate()), s.pass.watch.Next)
 }

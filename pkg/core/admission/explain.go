@@ -116,5 +116,5 @@ func (w *why) whyNotLent(u *record, list []decide.Shortage, binding *decide.Shor
 // behindItsOwn says that another group of the same queue and quota claims for both.
 func (w *why) behindItsOwn(g *group) bool {
 	own := func(c claim) bool { return c.Of.group == g }
-	return g.Notes.ask.Blocking && !g.Notes.ask.TooLarge() && !slices.ContainsFunc(w.pass.asks.Claims(), own)
+	return g.Notes.ask.Blocking && !g.Notes.ask.TooLarge(w.lines.rights) && !slices.ContainsFunc(w.pass.asks.Claims(), own)
 }

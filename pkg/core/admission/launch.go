@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
@@ -31,7 +32,7 @@ const mostResizes = 256
 
 // launch puts a write of a unit in flight. From here on the unit is in no line and not due.
 func (r *roster) launch(u *record, become func()) {
-	u.forgetClaim()
+	u.waitsAs(patience.Wait{})
 	r.leave(u)
 	r.telling.Cancel(u)
 	become()

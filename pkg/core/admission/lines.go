@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -57,41 +58,34 @@ type queueRecord struct {
 }
 
 // currentRank is false if no unit of the queue is eligible.
-func (q *queueRecord) currentRank() (queue.Rank, bool) {
+func (q *queueRecord) currentRank(rights *rightful.Book) (queue.Rank, bool) {
 	first, ok := q.line.Head()
 	if !ok {
 		return queue.Rank{}, false
 	}
-	ofMin, ofLimit := first.Notes.ask.Leaf().Shares()
-	return queue.Rank{
-		Name: q.name, Priority: q.spec.Priority, Overdue: q.overdue(), ShareOfMin: ofMin, ShareOfLimit: ofLimit,
-		Head: first.Head().Item(),
-	}, true
+	rank := queue.Rank{Name: q.name, Priority: q.spec.Priority, Overdue: q.overdue(rights), Head: first.Head().Item()}
+	rank.ShareOfMin, rank.ShareOfLimit = first.Notes.ask.Leaf().Shares()
+	return rank, true
 }
 
 // overdue is since when the first unit waits, of those that could rightfully get what they ask for, if that is too long.
-func (q *queueRecord) overdue() (since time.Time) {
+func (q *queueRecord) overdue(rights *rightful.Book) (since time.Time) {
 	q.line.Heads(func(g *group) bool {
-		if g.Notes.ask.TooLarge() {
+		if g.Notes.ask.TooLarge(rights) {
 			return true
 		}
-		if u := g.Head(); u.overlong && !u.claimEnded {
-			since = u.claimsSince
+		if w := &g.Head().front; w.Long && !w.Ended {
+			since = w.Since
 		}
 		return false
 	})
 	return since
 }
 
-// shareChanged says whether a ranked queue has another share than its rank says.
-func (q *queueRecord) shareChanged() bool {
-	first, ok := q.line.Head()
-	if !ok {
-		return true
-	}
-	rank := &q.place.Rank
-	ofMin, ofLimit := first.Notes.ask.Leaf().Shares()
-	return ofMin != rank.ShareOfMin || ofLimit != rank.ShareOfLimit || q.overdue() != rank.Overdue
+// rankChanged says whether a ranked queue has another rank than it was placed with.
+func (l *lines) rankChanged(q *queueRecord) bool {
+	rank, eligible := q.currentRank(l.rights)
+	return !eligible || rank != q.place.Rank
 }
 
 // lines are the queues that exist or that a unit names, and the units in line in each.
@@ -101,6 +95,7 @@ type lines struct {
 	extensions extensions
 	ranking    queue.Ranking[*queueRecord]
 	tree       *capacity.Tree
+	rights     *rightful.Book
 	// holdings are read, to know which queues are full.
 	holdings *holding.Book
 	gangs    *gang.Book[*record]
@@ -125,6 +120,7 @@ func newLines(cfg *Config, tree *capacity.Tree, held *holding.Book, p *progress)
 	}
 	return &lines{
 		byName: map[string]*queueRecord{}, policies: policies, extensions: cfg.Checks, tree: tree,
+		rights:   rightful.New(tree),
 		ranking:  queue.NewRanking(order, func(q *queueRecord) *queue.Place { return &q.place }),
 		holdings: held, gangs: gang.NewBook(func(u *record) *unit.Unit { return &u.spec }), accounts: accounts.New(tree),
 		unsettled: map[*queueRecord]struct{}{}, progress: p,

@@ -125,8 +125,8 @@ func (l *lines) refresh() {
 	l.checkGroups()
 	l.tree.Refresh()
 	l.progress.changed = l.tree.LimitsMoved() || l.progress.changed
-	for _, q := range l.ranking.Moved((*queueRecord).shareChanged) {
-		rank, eligible := q.currentRank()
+	for _, q := range l.ranking.Moved(l.rankChanged) {
+		rank, eligible := q.currentRank(l.rights)
 		before := l.progress.looked
 		if eligible {
 			first, _ := q.line.Head()

@@ -1,3 +1,19 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
 package admission
 
 import (
@@ -167,7 +183,8 @@ func (o *oracle) promises(u oracleAsk) bool {
 
 // binds says whether a claim keeps a unit from what is claimed at a level.
 func (o *oracle) binds(c oracleClaim, u oracleAsk, level string) bool {
-	return !c.beyond || c.u.Queue == u.Queue || level == u.Quota || !o.promises(u)
+	shared := slices.ContainsFunc(o.path(c.u.Quota), func(level string) bool { return o.quotas[level].Shared })
+	return !shared || c.u.Queue == u.Queue || level == u.Quota || !o.promises(u)
 }
 
 // binding are the claims that bind a unit at a level.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -33,14 +34,15 @@ type pass struct {
 	asks     *decide.Pass[turn]
 	// examined counts the heads that were measured.
 	examined int
-	patience
+	// watch follows how long units wait at the front of their lines. A new process starts to count at zero.
+	watch patience.Watch
 	// inPass are the gang groups that were met, by their keys.
 	inPass map[string]*gangGroup
 }
 
 func newPass(cfg *Config, l *lines, p *progress) *pass {
 	return &pass{
-		lines: l, progress: p, asks: decide.New[turn](l.tree), patience: patience{claimAfter: cfg.ClaimAfter, claimTimeout: cfg.ClaimTimeout},
+		lines: l, progress: p, asks: decide.New[turn](l.tree, l.rights), watch: patience.Watch{Rule: patience.Rule{After: cfg.ClaimAfter, Timeout: cfg.ClaimTimeout}},
 		inPass: map[string]*gangGroup{},
 	}
 }
@@ -70,6 +72,7 @@ func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)
 	for _, takers := range []bool{true, false} { // nobody passes those: who lost the quota would get it again
+		p.asks.Firm(takers)
 		for _, q := range p.lines.ranking.Queues() {
 			if takers && q.takers == 0 {
 				continue

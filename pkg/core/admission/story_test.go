@@ -34,6 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
@@ -152,7 +153,7 @@ func (st *story) line(line string) {
 		"unit": st.unit, "answer": st.answer, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
+		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout, "claim-after": st.claimAfter,
 		"partial-admission": st.partialAdmission, "foresee": st.foresee, "dry-runs": st.dryRuns,
 	}
 	run, ok := commands[cmd]
@@ -187,7 +188,13 @@ func (a arguments) has(word string) bool { return slices.Contains(a.words, word)
 // claimTimeout is a change of the configuration, which a scheduler reads when it starts.
 func (st *story) claimTimeout(a arguments) {
 	st.cfg.ClaimTimeout = time.Duration(st.number(a.words[0])) * time.Second
-	st.s.pass.claimTimeout = st.cfg.ClaimTimeout
+	st.s.pass.watch.Timeout = st.cfg.ClaimTimeout
+}
+
+// claimAfter is a change of the configuration as well.
+func (st *story) claimAfter(a arguments) {
+	st.cfg.ClaimAfter = time.Duration(st.number(a.words[0])) * time.Second
+	st.s.pass.watch.After = st.cfg.ClaimAfter
 }
 
 // partialAdmission is switched off or on, as by a scheduler that starts.
@@ -241,6 +248,10 @@ func (st *story) quota(a arguments) {
 			q.NonPreemptibleUsed = st.resources(value)
 		case "runtime":
 			q.Limit, q.Shared = st.resources(value), true
+		case "total": // the runtimes of the quotas below that have a weight are computed
+			q.Limit, q.Max, q.Terms.Part = st.resources(value), st.resources(value), shares.Top
+		case "weight":
+			q.Shared, q.Terms.Part, q.Terms.Weight, q.Limit = true, shares.Sharing, st.resources(value), resources.List{}
 		case "requested":
 			q.Requested = st.resources(value)
 		case "lends":

@@ -99,7 +99,7 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 
 // again says when to search again though nothing happens; zero for never. What happens to a unit may help before.
 func (t *taking) again(at time.Time) {
-	t.pass.next = ordered.Earlier(t.pass.next, at)
+	t.pass.watch.Next = ordered.Earlier(t.pass.watch.Next, at)
 	t.roster.progress.inVain = true
 }
 

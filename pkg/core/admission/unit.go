@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -86,10 +87,8 @@ type tenure struct {
 	eviction *writes.Evict
 	// foresight is of the nodes that its pods would find without those from whom it is to take; nil if nobody asked.
 	foresight *reclaim.Foresight
-	// claimsSince is when it was found to claim first while it waits, or to be short; claimEnded: it no longer claims.
-	// overlong: it has been so for longer than claimAfter.
-	claimsSince          time.Time
-	claimEnded, overlong bool
+	// front is how long it has waited at the front of its line.
+	front patience.Wait
 }
 
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
@@ -251,10 +250,10 @@ func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, m
 	}
 }
 
-// forgetClaim is for a unit that gets what it claimed, if it did.
-func (u *record) forgetClaim() {
-	if !u.claimsSince.IsZero() {
-		u.own().claimsSince, u.own().claimEnded, u.own().overlong = time.Time{}, false, false
+// waitsAs has the unit have waited like this at the front of its line.
+func (u *record) waitsAs(w patience.Wait) {
+	if w != u.front {
+		u.own().front = w
 	}
 }
 

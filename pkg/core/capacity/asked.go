@@ -117,6 +117,11 @@ func (t *Tree) childrenOf(l *Level) []*Level {
 	return children
 }
 
+// Below lists the existing levels right below one, in no order.
+func (t *Tree) Below(l *Level) []*Level {
+	return slices.DeleteFunc(t.childrenOf(l), func(child *Level) bool { return !child.exists })
+}
+
 // Within says whether a unit would fit if nothing were in use here.
 func (l *Level) Within(need []int64) bool {
 	for i, n := range need {

@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 )
 
 // Unlimited is the free amount of a resource that a limit does not name.
@@ -147,7 +148,7 @@ func (t *Tree) Refresh() {
 	}
 	if t.runtimes.shares.OwedMoved() {
 		for _, l := range t.levels {
-			l.below.known = false
+			l.versionBelow++
 		}
 	}
 	if len(t.stale) == 0 {
@@ -163,7 +164,7 @@ func (t *Tree) Refresh() {
 		}
 		l.limit.refresh()
 		l.min.refresh()
-		l.ofMin, l.ofLimit = dominantShares(l.spec.Used, t.ledger.Read(l.name).Outstanding(), l.spec.Min, l.limitList())
+		l.ofMin, l.ofLimit = shares.Dominant(l.spec.Used, t.ledger.Read(l.name).Outstanding(), l.spec.Min, l.limitList())
 	}
 	clear(t.stale)
 	t.stale = t.stale[:0]
@@ -224,36 +225,3 @@ func (l *Level) Owed(resource string) (amount int64, named bool) {
 // Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / limit, over the resources.
 // A quota that uses its min has 1 of it, and one that uses more, or a resource without min, has not more than that.
 func (l *Level) Shares() (ofMin, ofLimit float64) { return l.ofMin, l.ofLimit }
-
-func dominantShares(
-	used resources.List, outstanding *resources.Sum, least, limits resources.List,
-) (ofMin, ofLimit float64) {
-	take := func(name string, inUse int64) {
-		if inUse <= 0 {
-			return
-		}
-		if guaranteed, _ := least.Get(name); guaranteed > 0 {
-			ofMin = min(1, max(ofMin, float64(inUse)/float64(guaranteed)))
-		} else {
-			ofMin = 1
-		}
-		switch limit, ok := limits.Get(name); {
-		case !ok:
-		case limit > 0:
-			ofLimit = max(ofLimit, float64(inUse)/float64(limit))
-		default:
-			ofLimit = math.Inf(1)
-		}
-	}
-	for _, it := range used.Items() {
-		take(it.Name, resources.SaturatingAdd(it.Amount, outstanding.Get(it.Name)))
-	}
-	for i := range outstanding.Len() {
-		if name, amount := outstanding.At(i); amount > 0 {
-			if _, counted := used.Get(name); !counted {
-				take(name, amount)
-			}
-		}
-	}
-	return ofMin, ofLimit
-}

@@ -60,8 +60,8 @@ type Level struct {
 	limit, min Limit
 	// ofMin and ofLimit are the shares of Shares.
 	ofMin, ofLimit float64
-	// below is what the levels below it are guaranteed.
-	below guarantees
+	// versionBelow changes when a level right below may have.
+	versionBelow int64
 	// asked is what the quota asks of its parent if nobody waits, unless it is unknown.
 	asked        []int64
 	askedUnknown bool
@@ -170,9 +170,18 @@ func (t *Tree) Delete(name string) bool {
 	return true
 }
 
+// VersionBelow changes when a level right below may have, or what one is owed.
+func (l *Level) VersionBelow() int64 { return l.versionBelow }
+
+func (t *Tree) changedBelow(l *Level) {
+	if parent, ok := t.levels[l.spec.Parent]; ok {
+		parent.versionBelow++
+	}
+}
+
 func (t *Tree) exists(l *Level, exists bool) {
 	l.exists = exists
-	t.forgetGuarantees(l)
+	t.changedBelow(l)
 	if exists {
 		delete(t.remembered, l)
 	} else {
@@ -193,7 +202,8 @@ func (t *Tree) count(q *Quota, by int) {
 	t.structure++
 	for _, l := range t.levels {
 		t.markStale(l)
-		l.askedUnknown, l.below.known = true, false
+		l.askedUnknown = true
+		l.versionBelow++
 	}
 }
 
@@ -204,7 +214,7 @@ func (t *Tree) setParent(l *Level, parent string) {
 	}
 	t.structure++
 	t.forgetAsked(l) // of those above it until now
-	t.forgetGuarantees(l)
+	t.changedBelow(l)
 	before := t.ledger.Path(l.name)
 	if former != "" {
 		delete(t.children[former], l)
@@ -270,7 +280,7 @@ func (t *Tree) markNamed(names []string) {
 
 func (t *Tree) markStale(l *Level) {
 	t.runtimes.heldChanged(&l.spec)
-	t.forgetGuarantees(l)
+	t.changedBelow(l)
 	if !l.stale {
 		l.stale = true
 		t.stale = append(t.stale, l)

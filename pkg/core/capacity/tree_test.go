@@ -77,19 +77,19 @@ func TestShares(t *testing.T) {
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
 		used, held, least, most resources.List
-		ofMin, ofMax            float64
+		ofMin, ofLimit          float64
 	}{
 		"nothing is in use":     {least: cpu(4), most: cpu(8)},
-		"used":                  {used: cpu(2), least: cpu(4), most: cpu(8), ofMin: 0.5, ofMax: 0.25},
-		"held":                  {held: cpu(2), least: cpu(4), most: cpu(8), ofMin: 0.5, ofMax: 0.25},
-		"used and held":         {used: cpu(2), held: cpu(4), least: cpu(4), most: cpu(8), ofMin: 1.5, ofMax: 0.75},
-		"a little":              {used: cpu(1), least: cpu(4), most: cpu(8), ofMin: 0.25, ofMax: 0.125},
-		"no min, no max":        {used: cpu(1), ofMin: inf},
-		"min and max of zero":   {used: cpu(1), least: cpu(0), most: cpu(0), ofMin: inf, ofMax: inf},
-		"min and max of one":    {used: cpu(1), least: cpu(1), most: cpu(1), ofMin: 1, ofMax: 1},
+		"used":                  {used: cpu(2), least: cpu(4), most: cpu(8), ofMin: 0.5, ofLimit: 0.25},
+		"held":                  {held: cpu(2), least: cpu(4), most: cpu(8), ofMin: 0.5, ofLimit: 0.25},
+		"used and held":         {used: cpu(2), held: cpu(4), least: cpu(4), most: cpu(8), ofMin: 1, ofLimit: 0.75},
+		"a little":              {used: cpu(1), least: cpu(4), most: cpu(8), ofMin: 0.25, ofLimit: 0.125},
+		"no min, no max":        {used: cpu(1), ofMin: 1},
+		"min and max of zero":   {used: cpu(1), least: cpu(0), most: cpu(0), ofMin: 1, ofLimit: inf},
+		"min and max of one":    {used: cpu(1), least: cpu(1), most: cpu(1), ofMin: 1, ofLimit: 1},
 		"zero in use of no min": {used: cpu(0)},
 		"what is used counts beside": {used: cpuAndGPU(1, 3), least: cpuAndGPU(4, 4), most: cpuAndGPU(4, 8),
-			ofMin: 0.75, ofMax: 0.375},
+			ofMin: 0.75, ofLimit: 0.375},
 		"what is held counts beside":    {used: cpu(1), held: cpuAndGPU(0, 3), least: cpuAndGPU(4, 4), ofMin: 0.75},
 		"held of a resource not used":   {held: cpuAndGPU(2, 1), least: cpuAndGPU(2, 4), ofMin: 1},
 		"used counts once, however":     {used: cpuAndGPU(2, 2), held: cpuAndGPU(2, 2), least: cpuAndGPU(8, 8), ofMin: 0.5},
@@ -99,12 +99,12 @@ func TestShares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
 			tree := NewTree(l)
-			tree.Set(Quota{Name: "q", Used: c.used, Min: c.least, Max: c.most})
+			tree.Set(Quota{Name: "q", Used: c.used, Min: c.least, Limit: c.most})
 			l.Reserve("u", "q", c.held, false)
 			tree.Changed("q")
 			tree.Refresh()
-			ofMin, ofMax := tree.Route("q").Levels[0].Shares()
-			require.Equal(t, []float64{c.ofMin, c.ofMax}, []float64{ofMin, ofMax})
+			ofMin, ofLimit := tree.Route("q").Levels[0].Shares()
+			require.Equal(t, []float64{c.ofMin, c.ofLimit}, []float64{ofMin, ofLimit})
 		})
 	}
 }

@@ -36,9 +36,6 @@ type room struct {
 	free, left []int64
 	// own and spare are the memory of those two where the view owns them, to be used again.
 	own, spare []int64
-	// passable is the part of the claims that some pass, if there is any.
-	passable []int64
-	passes   bool
 	// shut: nothing is lent here.
 	shut bool
 }
@@ -69,7 +66,7 @@ func (v *View) at(lim *Limit) *room {
 // renew begins a round at a limit.
 func (v *View) renew(lim *Limit) *room {
 	r := &v.rooms[lim.slot]
-	if r.round, r.shut, r.passes, r.free = v.round, false, false, lim.free; v.lends {
+	if r.round, r.shut, r.free = v.round, false, lim.free; v.lends {
 		r.own = lim.level.lent(r.own)
 		r.free = r.own
 	}
@@ -111,55 +108,6 @@ func (v *View) Free(lim *Limit, number int) (free, claimed int64) {
 	return r.free[number], resources.SaturatingSub(r.free[number], r.left[number])
 }
 
-// ShortBeyond is Short for a unit that goes beyond the shares on its path.
-func (v *View) ShortBeyond(lim *Limit, need []int64, leaf bool, path []*Level) (number int, claimed, short bool) {
-	r := v.at(lim)
-	for i, n := range need {
-		free, left := r.free[i], r.left[i]
-		if n <= 0 {
-			if leaf && free < 0 {
-				return i, false, true
-			}
-			continue
-		}
-		beyond := lim.Beyond(path, i)
-		switch {
-		case n > beyond:
-			return i, false, true
-		case !short && n > resources.SaturatingSub(beyond, resources.SaturatingSub(free, left)):
-			number, claimed, short = i, true, true
-		}
-	}
-	return number, claimed, short
-}
-
-// ShortPassing is Short for a unit that passes the claims which LetPass was told of.
-func (v *View) ShortPassing(lim *Limit, need []int64) (number int, claimed, short bool) {
-	r := v.at(lim)
-	for i, n := range need {
-		if n > 0 && n > resources.SaturatingAdd(r.left[i], r.passable[i]) {
-			return i, true, true
-		}
-	}
-	return 0, false, false
-}
-
-// MayPass says that some of what is claimed of a limit does not bind all.
-func (v *View) MayPass(lim *Limit) bool { return v.at(lim).passes }
-
-// LetPass notes that such a part of what is claimed does not bind all.
-func (v *View) LetPass(lim *Limit, amounts []int64) {
-	r := v.at(lim)
-	if !r.passes {
-		r.passes, r.passable = true, append(r.passable[:0], make([]int64, len(r.free))...)
-	}
-	for i, amount := range amounts {
-		if r.free[i] != Unlimited {
-			r.passable[i] = resources.SaturatingAdd(r.passable[i], amount)
-		}
-	}
-}
-
 // Claim takes what a unit needs out of what is left to those behind it.
 func (v *View) Claim(lim *Limit, need []int64) {
 	r := v.at(lim)
@@ -171,6 +119,11 @@ func (v *View) Claim(lim *Limit, need []int64) {
 		r.left = r.spare
 	}
 	change(r.left, need, resources.SaturatingSub)
+}
+
+// Unclaim puts back what was claimed.
+func (v *View) Unclaim(lim *Limit, need []int64) {
+	change(v.at(lim).left, need, resources.SaturatingAdd)
 }
 
 // Return has what units use or hold of a limit be free, as if they were gone. Amounts below zero are taken back.

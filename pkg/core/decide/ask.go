@@ -68,19 +68,19 @@ func Together(asks []*Ask) Bundle {
 	g := Bundle{Asks: asks}
 	for _, ask := range asks {
 		for _, lim := range ask.Limits {
-			i := slices.IndexFunc(g.sums, func(s part) bool { return s.limit == lim })
+			i := slices.IndexFunc(g.sums, func(s part) bool { return s.Limit == lim })
 			if i < 0 {
 				i = len(g.sums)
-				g.sums = append(g.sums, part{limit: lim})
+				g.sums = append(g.sums, part{Limit: lim})
 			}
 			s := &g.sums[i]
-			for len(s.need) < len(ask.Need) {
-				s.need = append(s.need, 0)
+			for len(s.Need) < len(ask.Need) {
+				s.Need = append(s.Need, 0)
 			}
 			for number, amount := range ask.Need {
-				s.need[number] = resources.SaturatingAdd(s.need[number], amount)
+				s.Need[number] = resources.SaturatingAdd(s.Need[number], amount)
 			}
-			s.leaf = s.leaf || lim.Level() == ask.Leaf()
+			s.Leaf = s.Leaf || lim.Level() == ask.Leaf()
 		}
 	}
 	return g
@@ -96,7 +96,7 @@ func (g *Bundle) limits() []*capacity.Limit {
 	}
 	limits := make([]*capacity.Limit, 0, len(g.sums))
 	for i := range g.sums {
-		limits = append(limits, g.sums[i].limit)
+		limits = append(limits, g.sums[i].Limit)
 	}
 	return limits
 }
@@ -132,11 +132,11 @@ type Excess struct {
 func (g *Bundle) Never(tree *capacity.Tree) (e Excess) {
 	for i := range g.sums {
 		s := &g.sums[i]
-		for number, amount := range s.need {
-			most, bounded := s.limit.Most(number)
+		for number, amount := range s.Need {
+			most, bounded := s.Limit.Most(number)
 			first := e.Limit == nil || tree.Resource(number) < tree.Resource(e.Number)
 			if bounded && amount > most && first {
-				e = Excess{Limit: s.limit, Number: number, Request: amount, Most: most}
+				e = Excess{Limit: s.Limit, Number: number, Request: amount, Most: most}
 			}
 		}
 		switch {

@@ -90,7 +90,7 @@ func (p *Pass[T]) lendAgain(waits func(T) bool) {
 // entitled says that a head would fit on all levels if nothing were in use, and finds the capacity in use first above
 // its own quota. Then nothing is lent on that level.
 func (h *Head[T]) entitled() bool {
-	if h.together || h.ofMin || h.beyond() || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
+	if h.together || h.ofMin || h.Beyond() || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
 		return false
 	}
 	for _, l := range h.ask.Route.Levels {

@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -30,9 +31,10 @@ import (
 // Await. If a head that blocks does not fit, Block makes its claim.
 type Pass[T any] struct {
 	tree *capacity.Tree
-	// view has the claims of the pass, trial those of a question.
-	view, trial *capacity.View
-	lending     capacity.Lending
+	rooms
+	// trial has the claims of a question.
+	trial   *capacity.View
+	lending capacity.Lending
 	// heads that do not fit, and claims, in the order of the pass.
 	heads  []Head[T]
 	claims []Claim[T]
@@ -41,6 +43,7 @@ type Pass[T any] struct {
 	line     int
 	claimed  []*capacity.Route
 	passable int
+	firm     bool
 	// room and roomOfMin are memory of claim.
 	room, roomOfMin []int64
 }
@@ -71,17 +74,18 @@ type Claim[T any] struct {
 	Of, At T
 	Ask    *Ask
 	line   int
-	// beyond: it is of a head that goes beyond its share. Units of other lines pass it above their own quotas, if these
-	// promise them what they need.
-	beyond bool
-	limits []*capacity.Limit
+	// beyond: it is of a head that goes beyond its share. passable: units of other lines pass it above their own quotas,
+	// if these promise them what they need.
+	beyond, passable bool
+	limits           []*capacity.Limit
 	// amounts are what is claimed, limit by limit, by the numbers of the tree.
 	amounts []int64
 }
 
 // New returns a pass over the limits of a tree. It has seen no head.
-func New[T any](tree *capacity.Tree) *Pass[T] {
-	return &Pass[T]{tree: tree, view: capacity.NewView(tree), trial: capacity.NewView(tree), lending: capacity.NewLending(tree)}
+func New[T any](tree *capacity.Tree, rights *rightful.Book) *Pass[T] {
+	r := rooms{all: capacity.NewView(tree), binding: capacity.NewView(tree), rights: rights}
+	return &Pass[T]{tree: tree, rooms: r, trial: capacity.NewView(tree), lending: capacity.NewLending(tree)}
 }
 
 // Heads are those of the last pass that did not fit, in order.
@@ -92,9 +96,14 @@ func (p *Pass[T]) Claims() []Claim[T] { return p.claims }
 
 // Begin starts a pass and forgets the one before.
 func (p *Pass[T]) Begin() {
-	p.view.Begin()
+	p.all.Begin()
+	p.binding.Begin()
 	p.claims, p.heads, p.line, p.passable = p.claims[:0], p.heads[:0], 0, 0
 }
+
+// Firm says whether claims bind all from now on, what is promised among them: those of units that take back what others
+// hold.
+func (p *Pass[T]) Firm(firm bool) { p.firm = firm }
 
 // Line begins the next line.
 func (p *Pass[T]) Line() {
@@ -102,7 +111,7 @@ func (p *Pass[T]) Line() {
 	p.claimed = p.claimed[:0]
 	for ; p.passable < len(p.claims); p.passable++ {
 		if c := &p.claims[p.passable]; c.line == p.line-1 {
-			c.passIn(p.view)
+			c.passIn(p.binding)
 		}
 	}
 }
@@ -113,7 +122,7 @@ func (p *Pass[T]) Stop(of T, a *Ask, reason unit.Reason) { p.enter(of, a).stoppe
 // Try says whether a head fits together with the claims ahead of it.
 func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 	h := p.enter(of, a)
-	h.measure(p.view, a, a.Need)
+	h.measure(&p.rooms, a, a.Need)
 	h.ahead = len(p.claims)
 	return h.fits()
 }
@@ -122,13 +131,13 @@ func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped = reason }
 
 // Beyond says that a head which was found to fit goes beyond a share.
-func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].beyond() }
+func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].Beyond() }
 
 // Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route already, or
 // it can never rightfully get so much.
 func (p *Pass[T]) Block() {
 	h := &p.heads[len(p.heads)-1]
-	if h.tooLarge != nil {
+	if h.TooLarge != nil {
 		return
 	}
 	h.blocks = true
@@ -148,7 +157,7 @@ func (p *Pass[T]) BlockFirst() {
 // Fits says whether another request of a head fits where its own was tried last.
 func (p *Pass[T]) Fits(a *Ask, need []int64) bool {
 	v := verdict{}
-	v.measure(p.view, a, need)
+	v.measure(&p.rooms, a, need)
 	return v.fits()
 }
 
@@ -165,14 +174,14 @@ func (p *Pass[T]) TryTogether(g *Bundle, met []int) (fits bool) {
 	var v verdict
 	never := g.Never(p.tree)
 	if never.Reason == "" {
-		v.measureTogether(p.view, g)
+		v.measureTogether(&p.rooms, g)
 	} else {
 		v.short, v.shortNumber = never.Limit, never.Number
 	}
 	g.short = g.short[:0]
 	for at := range g.parts() {
-		if _, _, short := v.shortTogether(p.view, g.path(), at); short && never.Reason == "" {
-			g.short = append(g.short, at.limit)
+		if never.Reason == "" && v.shortTogether(&p.rooms, g.path(), at) {
+			g.short = append(g.short, at.Limit)
 		}
 	}
 	for _, i := range met {
@@ -188,7 +197,7 @@ func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
 	before := p.claims
 	for _, index := range heads {
 		h := &p.heads[index]
-		if h.tooLarge != nil {
+		if h.TooLarge != nil {
 			continue
 		}
 		h.blocks = true
@@ -228,7 +237,8 @@ func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 		p.claims = append(p.claims, Claim[T]{})
 	}
 	c := &p.claims[len(p.claims)-1]
-	c.Of, c.At, c.Ask, c.line, c.beyond = h.Of, p.heads[len(p.heads)-1].Of, a, h.line, h.beyond()
+	c.Of, c.At, c.Ask, c.line = h.Of, p.heads[len(p.heads)-1].Of, a, h.line
+	c.beyond, c.passable = h.Beyond(), a.Route.Shared && !p.firm
 	c.limits, c.amounts = c.limits[:0], c.amounts[:0]
 	p.room, p.roomOfMin = append(p.room[:0], a.Need...), append(p.roomOfMin[:0], a.Need...)
 	path := a.Route.Levels
@@ -240,36 +250,37 @@ func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		short := h.beyond()
+		short := h.Beyond()
 		if with != nil {
-			i = slices.IndexFunc(with.sums, func(s part) bool { return s.limit == lim })
+			i = slices.IndexFunc(with.sums, func(s part) bool { return s.Limit == lim })
 			short = short || slices.Contains(with.short, lim)
 		} else if !short {
-			_, _, short = h.shortWithin(p.view, a, part{lim, a.Need, lim.Level() == a.Leaf()})
+			_, _, short = h.shortWithin(&p.rooms, a, part{Limit: lim, Need: a.Need, Leaf: lim.Level() == a.Leaf()})
 		}
 		if short {
 			c.limits, c.amounts = append(c.limits, lim), append(c.amounts, room...)
 		}
-		h.lessen(lim, i, path, room)
+		p.lessen(h, lim, i, path, room)
 	}
 	for i, lim := range c.limits {
-		p.view.Claim(lim, c.amountsAt(i))
+		p.all.Claim(lim, c.amountsAt(i))
+		p.binding.Claim(lim, c.amountsAt(i))
 	}
 	if c.line != p.line {
-		c.passIn(p.view)
+		c.passIn(p.binding)
 	}
 }
 
 // lessen makes a vector no greater than what a level can get without anything being freed there, claims aside: nothing if
 // its own use has to fall first.
-func (h *Head[T]) lessen(lim *capacity.Limit, index int, path []*capacity.Level, amounts []int64) {
+func (p *Pass[T]) lessen(h *Head[T], lim *capacity.Limit, index int, path []*capacity.Level, amounts []int64) {
 	for number := range amounts {
 		switch {
 		case amounts[number] <= 0:
-		case h.saturated&(1<<index) != 0:
+		case h.Saturated(index):
 			amounts[number] = 0
-		case h.beyond():
-			amounts[number] = min(amounts[number], max(0, lim.Beyond(path, number)))
+		case h.Beyond():
+			amounts[number] = min(amounts[number], max(0, p.rights.Free(lim, path, number)))
 		default:
 			amounts[number] = min(amounts[number], max(0, lim.FreeOf(number)))
 		}
@@ -282,13 +293,13 @@ func (c *Claim[T]) amountsAt(i int) []int64 {
 	return c.amounts[i*width : (i+1)*width]
 }
 
-// passIn has the view know what of the claim some may pass.
-func (c *Claim[T]) passIn(view *capacity.View) {
-	if !c.beyond {
+// passIn takes the claim out of those that bind all, if some pass it.
+func (c *Claim[T]) passIn(binding *capacity.View) {
+	if !c.passable {
 		return
 	}
 	for i, lim := range c.limits {
-		view.LetPass(lim, c.amountsAt(i))
+		binding.Unclaim(lim, c.amountsAt(i))
 	}
 }
 

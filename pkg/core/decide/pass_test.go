@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 )
 
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
@@ -74,7 +75,7 @@ func TestHeadsFitBesideClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := world()
-			p := decide.New[int](tree)
+			p := decide.New[int](tree, rightful.New(tree))
 			p.Begin()
 			p.Line()
 			for i, h := range heads {
@@ -100,7 +101,7 @@ func TestHeadsFitBesideClaims(t *testing.T) {
 // A group is granted together or not at all. A head of it that blocks claims where the group is short.
 func TestGroupsFitTogether(t *testing.T) {
 	tree := world()
-	p := decide.New[string](tree)
+	p := decide.New[string](tree, rightful.New(tree))
 	try := func(first, second int64) (bool, *decide.Pass[string]) {
 		asks := []*decide.Ask{ask(tree, "a", first), ask(tree, "b", second)}
 		g := decide.Together(asks)
@@ -137,7 +138,7 @@ func TestGroupsFitTogether(t *testing.T) {
 // The numbers of a shortage name the claims ahead.
 func TestShortagesCountClaimsAhead(t *testing.T) {
 	tree := world()
-	p := decide.New[string](tree)
+	p := decide.New[string](tree, rightful.New(tree))
 	p.Begin()
 	p.Line()
 	require.False(t, p.Try("first", ask(tree, "a", 3)))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -89,9 +90,9 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 		for _, name := range g.namesAt(lim) {
 			sh := g.shortageAt(lim, name)
 			if number, named := p.tree.Number(name); named && sh.Request > 0 {
-				sh.goBeyond(&r, g, lim, number)
+				p.goBeyond(&sh, &r, g, lim, number)
 				for i := range ahead {
-					if c := &ahead[i]; r.beyond() || c.bindsAt(g, lim) {
+					if c := &ahead[i]; r.Beyond() || c.bindsAt(g, lim) {
 						sh.addClaim(c.Claim.at(lim, number), c.By, c.In)
 					}
 				}
@@ -106,33 +107,41 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 }
 
 // reachBehind says how far a bundle may go beyond shares behind these claims, and finds out which of them it passes.
-func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) reach {
-	p.trial.Begin()
+func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) (r rightful.Reach) {
 	var promised promise
 	for i := range ahead {
 		c := &ahead[i]
-		c.passed = c.Claim.beyond && c.In != "" && !g.together() && promised.to(g.Asks[0], g.Asks[0].Need)
-		for i, lim := range c.Claim.limits {
-			p.trial.Claim(lim, c.Claim.amountsAt(i))
+		c.passed = c.Claim.passable && c.In != "" && !g.together() && promised.to(p.rights, g.Asks[0], g.Asks[0].Need)
+	}
+	if !slices.ContainsFunc(g.Asks, func(a *Ask) bool { return a.Route.Shared }) {
+		return r
+	}
+	p.trial.Begin()
+	for i := range ahead {
+		for k, lim := range ahead[i].Claim.limits {
+			p.trial.Claim(lim, ahead[i].Claim.amountsAt(k))
 		}
 	}
-	return reachOf(p.trial, g.parts())
+	return p.rights.Reach(p.trial, g.parts())
 }
 
 // goBeyond has the numbers be those of a bundle that may go beyond shares, or say that it can never rightfully do so.
-func (sh *Shortage) goBeyond(r *reach, g *Bundle, lim *capacity.Limit, number int) {
-	if share := lim.IsShare(number); share && sh.Request > sh.Limit {
-		sh.Rightful = lim.Level().Rightful(number)
-		sh.TooLarge = sh.Request > sh.Rightful
+func (p *Pass[T]) goBeyond(sh *Shortage, r *rightful.Reach, g *Bundle, lim *capacity.Limit, number int) {
+	share, right := rightful.IsShare(lim, p.tree, number), int64(0)
+	if share {
+		right = p.rights.Rightful(lim.Level(), number)
 	}
-	if !r.beyond() || lim.IsMin() || lim.Bound(number) == capacity.Unlimited {
+	if share && sh.Request > sh.Limit && sh.Request > right {
+		sh.Rightful, sh.TooLarge = right, true
+	}
+	if !r.Beyond() || lim.IsMin() || lim.Bound(number) == capacity.Unlimited {
 		return
 	}
-	inUse := resources.SaturatingAdd(sh.Used, sh.Outstanding)
-	if rightful := lim.Level().Rightful(number); lim.IsShare(number) && rightful > sh.Limit {
-		sh.Kind, sh.Limit = LimitRightful, rightful
+	if share && right > sh.Limit {
+		sh.Kind, sh.Limit = LimitRightful, right
 	}
-	sh.Free = lim.Beyond(g.path(), number)
+	inUse := resources.SaturatingAdd(sh.Used, sh.Outstanding)
+	sh.Free = p.rights.Free(lim, g.path(), number)
 	sh.Guaranteed = resources.SaturatingSub(resources.SaturatingSub(sh.Limit, inUse), sh.Free)
 }
 

@@ -17,9 +17,10 @@ limitations under the License.
 package decide
 
 import (
-	"slices"
+	"iter"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -36,74 +37,74 @@ type verdict struct {
 	ofMin bool
 	// promised says whether the quotas of a head promise what it needs, once that is known.
 	promised promise
-	reach
+	rightful.Reach
 }
 
 func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
 
+// rooms are what is free of the limits.
+type rooms struct {
+	// all has all claims, binding those that bind a unit of another line to which its quotas promise what it needs.
+	all, binding *capacity.View
+	rights       *rightful.Book
+}
+
 // measure compares a request with its limits. The leaf's come first. If it is larger than what is left of a share, and may
 // go beyond that, the answer is what is short then.
-func (v *verdict) measure(view *capacity.View, a *Ask, need []int64) {
+func (v *verdict) measure(r *rooms, a *Ask, need []int64) {
 	for p := range a.parts(need) {
-		number, claimed, short := v.shortWithin(view, a, p)
-		v.note(p.limit, number, claimed, short)
+		number, claimed, short := v.shortWithin(r, a, p)
+		v.note(p.Limit, number, claimed, short)
 		if v.short != nil && !a.NonPreemptible {
 			break // the limits above cannot change the answer
 		}
 	}
-	if v.fits() || !a.Route.Shared {
-		return
-	}
-	if v.reach = reachOf(view, a.parts(need)); v.beyond() {
-		*v = verdict{reach: v.reach}
-		v.compareBeyond(view, a.parts(need), a.Route.Levels)
+	if !v.fits() && a.Route.Shared {
+		v.goBeyond(r, a.parts(need), a.Route.Levels)
 	}
 }
 
 // shortWithin compares a request with a limit, shares among them. A unit that its quotas promise what it needs passes
-// claims that go beyond shares, above its own quota.
-func (v *verdict) shortWithin(view *capacity.View, a *Ask, p part) (number int, claimed, short bool) {
-	number, claimed, short = view.Short(p.limit, p.need, p.leaf)
-	if claimed && !p.leaf && view.MayPass(p.limit) && v.promised.to(a, p.need) {
-		return view.ShortPassing(p.limit, p.need)
+// claims where shares are the limits, above its own quota.
+func (v *verdict) shortWithin(r *rooms, a *Ask, p part) (number int, claimed, short bool) {
+	number, claimed, short = r.all.Short(p.Limit, p.Need, p.Leaf)
+	if claimed && !p.Leaf && v.promised.to(r.rights, a, p.Need) {
+		return r.binding.Short(p.Limit, p.Need, p.Leaf)
 	}
 	return number, claimed, short
 }
 
 // measureTogether compares what a bundle requests with its limits.
-func (v *verdict) measureTogether(view *capacity.View, g *Bundle) {
+func (v *verdict) measureTogether(r *rooms, g *Bundle) {
 	for p := range g.parts() {
-		number, claimed, short := view.Short(p.limit, p.need, p.leaf)
-		v.note(p.limit, number, claimed, short)
+		number, claimed, short := r.all.Short(p.Limit, p.Need, p.Leaf)
+		v.note(p.Limit, number, claimed, short)
 	}
-	if v.fits() {
+	if !v.fits() {
+		v.goBeyond(r, g.parts(), g.path())
+	}
+}
+
+// goBeyond has the verdict be about a request beyond shares, if it may go there.
+func (v *verdict) goBeyond(r *rooms, parts iter.Seq[part], path []*capacity.Level) {
+	if v.Reach = r.rights.Reach(r.all, parts); !v.Beyond() {
 		return
 	}
-	if v.reach = reachOf(view, g.parts()); v.beyond() {
-		*v = verdict{reach: v.reach}
-		v.compareBeyond(view, g.parts(), g.path())
+	*v = verdict{Reach: v.Reach}
+	for p := range parts {
+		number, claimed, short := r.rights.Short(r.all, p, path)
+		v.note(p.Limit, number, claimed, short)
 	}
 }
 
 // shortTogether compares what a bundle requests of a limit, beyond shares if the verdict was about that.
-func (v *verdict) shortTogether(view *capacity.View, path []*capacity.Level, at part) (number int, claimed, short bool) {
-	if v.beyond() {
-		return view.ShortBeyond(at.limit, at.need, at.leaf, path)
+func (v *verdict) shortTogether(r *rooms, path []*capacity.Level, p part) bool {
+	if v.Beyond() {
+		_, _, short := r.rights.Short(r.all, p, path)
+		return short
 	}
-	return view.Short(at.limit, at.need, at.leaf)
-}
-
-// promise says whether each level below the top promises a unit what it needs. That is found out once.
-type promise struct{ known, kept bool }
-
-func (p *promise) to(a *Ask, need []int64) bool {
-	if !p.known {
-		levels := a.Route.Levels
-		p.known, p.kept = true, !slices.ContainsFunc(levels[:len(levels)-1], func(l *capacity.Level) bool {
-			return !l.Promises(need)
-		})
-	}
-	return p.kept
+	_, _, short := r.all.Short(p.Limit, p.Need, p.Leaf)
+	return short
 }
 
 // note takes in how a request compares with one limit.
@@ -126,7 +127,7 @@ func (v *verdict) note(lim *capacity.Limit, number int, claimed, short bool) {
 }
 
 // Waits says that a limit has too little for the head, which nothing else stops, and which can rightfully get so much.
-func (h *Head[T]) Waits() bool { return h.stopped == "" && !h.fits() && h.tooLarge == nil }
+func (h *Head[T]) Waits() bool { return h.stopped == "" && !h.fits() && h.TooLarge == nil }
 
 // Cause keeps a head from being admitted: what stopped it, a limit that has too little of a resource, or both.
 type Cause struct {
@@ -145,8 +146,8 @@ type Cause struct {
 func (h *Head[T]) Cause() Cause {
 	c := Cause{Stopped: h.stopped, Together: h.together}
 	switch {
-	case h.tooLarge != nil && h.stopped == "":
-		c.limit, c.number, c.tooLarge = h.tooLarge, h.number, true
+	case h.TooLarge != nil && h.stopped == "":
+		c.limit, c.number, c.tooLarge = h.TooLarge, h.Number, true
 	case h.short != nil:
 		c.limit, c.number = h.short, h.shortNumber
 	case h.stopped == "" && h.contended != nil:

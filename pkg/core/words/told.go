@@ -87,6 +87,9 @@ func at(to Reader, found unit.Finding, level string) string {
 	case unit.ReasonExceedsMin:
 		return fmt.Sprintf("%s is not guaranteed as much %s as the job asks for: that is above its min, and the job is "+
 			"non-preemptible", level, found.Resource)
+	case unit.ReasonExceedsGuaranteedShare:
+		return fmt.Sprintf("%s can get less %s than the job asks for while other quotas use what they are guaranteed",
+			level, found.Resource)
 	case unit.ReasonMinExceeded:
 		return fmt.Sprintf("%s has %s left of its min, which bounds what is non-preemptible", level, what)
 	case unit.ReasonBlockedByHead:

@@ -268,6 +268,7 @@ func (c *core) engineOptions() engine.Options {
 			},
 			CheckTimeout:  c.args.CheckTimeout.Duration,
 			CheckTimeouts: map[string]time.Duration{v1alpha1.ProvisioningController: c.args.ProvisioningTimeout.Duration},
+			ClaimAfter:    c.args.ClaimAfter.Duration,
 			ClaimTimeout:  c.args.ClaimTimeout.Duration,
 			ReportEvery:   c.args.ExplainEvery.Duration,
 			AuditInterval: c.args.AuditInterval.Duration,
