@@ -96,14 +96,14 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.roster.facts(time.Time{}, u)), true
 		}
 		if !hasReason(u) {
-			return "", "admitted; holds " + amountsOrNothing(u.held), true
+			return "", "admitted; holds " + u.held.Words(), true
 		}
 	case stageResizing:
-		return "", "admitted; what it holds is being written: " + amountsOrNothing(u.next), true
+		return "", "admitted; what it holds is being written: " + u.next.Words(), true
 	case stageReleasing:
 		return "", "passed its admission checks; that is being written", true
 	case stageEvicting:
-		return "", "its admission is being taken back; holds " + amountsOrNothing(u.held), true
+		return "", "its admission is being taken back; holds " + u.held.Words(), true
 	case stageDone:
 		return "", fmt.Sprintf("over: %s", u.spec.Phase), true
 	case stageWaiting, stageTaking:
@@ -248,10 +248,3 @@ func (s *State) Audit() Audit { return Audit{s.lines, s.roster} }
 
 // Telling says which units are to be told why they wait, and when.
 func (s *State) Telling() Telling { return Telling{s.roster} }
-
-func amountsOrNothing(l resources.List) string {
-	if l.IsZero() {
-		return "nothing"
-	}
-	return l.String()
-}
