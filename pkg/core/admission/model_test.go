@@ -699,7 +699,12 @@ func (m *model) otherNamespace(u *modelUnit) bool {
 
 // unfit units can never be admitted as they are.
 func (m *model) unfit(u *modelUnit) bool {
-	if u.Invalid != "" || u.Pods < 0 || (u.Pods == 0 && u.Request.IsZero()) || m.otherNamespace(u) {
+	return u.Pods == 0 && u.Request.IsZero() || m.disbelieved(u)
+}
+
+// disbelieved units keep what they hold, whatever they ask for. Those that ask for nothing give it back.
+func (m *model) disbelieved(u *modelUnit) bool {
+	if u.Invalid != "" || u.Pods < 0 || m.otherNamespace(u) {
 		return true
 	}
 	for _, it := range u.Request.Items() {
@@ -774,7 +779,7 @@ func (m *model) sized(u *modelUnit) bool {
 
 func (m *model) mayResize(u *modelUnit) bool {
 	_, goes := m.goes(u)
-	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && holdsIn(u.Phase) && !goes
+	return u.at == "admitted" && u.holds && !u.Quarantined && !m.disbelieved(u) && holdsIn(u.Phase) && !goes
 }
 
 // podsOf sums the pods of a unit at its quota that are not leaving.

@@ -96,14 +96,14 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.roster.facts(time.Time{}, u)), true
 		}
 		if !hasReason(u) {
-			return "", "admitted; holds " + u.held.String(), true
+			return "", "admitted; holds " + u.held.Words(), true
 		}
 	case stageResizing:
-		return "", "admitted; what it holds is being written: " + u.next.String(), true
+		return "", "admitted; what it holds is being written: " + u.next.Words(), true
 	case stageReleasing:
 		return "", "passed its admission checks; that is being written", true
 	case stageEvicting:
-		return "", "its admission is being taken back; holds " + u.held.String(), true
+		return "", "its admission is being taken back; holds " + u.held.Words(), true
 	case stageDone:
 		return "", fmt.Sprintf("over: %s", u.spec.Phase), true
 	case stageWaiting, stageTaking:

@@ -75,6 +75,9 @@ func TestGrowth(t *testing.T) {
 		{"in a phase that is not known", with(asks(6, 6), func(f *Facts) { f.Unit.Phase = "Odd" }), "holds 4", ""},
 
 		{"its job is smaller", with(asks(2, 2), pods(2, 2)), "holds 4, passed, writes 2 for 2 pods", ""},
+		{"its job has no pods", with(asks(0, 0), pods(0, 0)),
+			"holds 4, passed, writes 0 for 0 pods, again 5m0s", ""},
+		{"no pods, as far as they are gone", with(asks(0, 0), pods(1, 1)), "holds 4, passed, writes 1 for 1 pods", ""},
 		{"not before its pods are gone", asks(2, 2), "holds 4, passed", ""},
 		{"as far as they are", with(asks(2, 2), pods(3, 3)), "holds 4, passed, writes 3 for 3 pods", ""},
 		{"as many pods are there, and use less", with(asks(2, 2), pods(3, 3), func(f *Facts) { f.Pods.Charges.Pods = 4 }),

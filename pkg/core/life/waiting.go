@@ -25,9 +25,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// ofObject are the rules about what the unit says alone. A unit that breaks one of them can never be admitted as it is,
+// believed are the rules about what the unit says alone. A unit that breaks one of them can never be admitted as it is,
 // and if it is admitted already it keeps what it holds, neither more nor less.
-var ofObject = []func(*unit.Unit) breach{decoded, asksForSomething, requestIsSane, consumerIsNear}
+var believed = []func(*unit.Unit) breach{decoded, requestIsSane, consumerIsNear}
 
 // alone makes a rule of one that looks at the unit alone.
 func alone(r func(*unit.Unit) breach) rule {
@@ -43,8 +43,12 @@ var waits = []rule{
 }
 
 // Unfit says that a unit can never be admitted as it is.
-func Unfit(u *unit.Unit) bool {
-	return slices.ContainsFunc(ofObject, func(r func(*unit.Unit) breach) bool {
+func Unfit(u *unit.Unit) bool { return disbelieved(u) || asksForSomething(u).reason != "" }
+
+// disbelieved says that what a unit asks for counts for nothing. To ask for nothing is not that: an admitted unit whose
+// job has no pods any more gives back what it holds.
+func disbelieved(u *unit.Unit) bool {
+	return slices.ContainsFunc(believed, func(r func(*unit.Unit) breach) bool {
 		return r(u).reason != ""
 	})
 }

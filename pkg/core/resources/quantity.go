@@ -104,3 +104,11 @@ func (l List) String() string {
 	}
 	return b.String()
 }
+
+// Words is String, with a word for a list without amounts.
+func (l List) Words() string {
+	if l.IsZero() {
+		return "nothing"
+	}
+	return l.String()
+}

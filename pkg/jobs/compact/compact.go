@@ -286,7 +286,7 @@ func conditionsOf(k *jobkind.Kind) (all []*jobkind.Condition) {
 // sources of numbers of pods.
 func sources(terms []jobkind.Term) (all []jobkind.Source) {
 	for i := range terms {
-		all = append(append(all, terms[i].Field, terms[i].Less), sources(terms[i].Least)...)
+		all = append(append(all, terms[i].Field, terms[i].Less, terms[i].LessIndexes), sources(terms[i].Least)...)
 	}
 	return all
 }

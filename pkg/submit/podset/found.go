@@ -269,7 +269,11 @@ func (s *Found) term(t *Term) (n int64, there bool, err error) {
 		return 0, false, fmt.Errorf("%w: %s is negative", ErrMalformed, t.Field.Path)
 	}
 	less, _, err := s.Number(t.Less)
-	return n - max(less, 0) - t.LessConstant, true, err
+	if err != nil {
+		return 0, true, err
+	}
+	listed, err := indexes(s.valueAt(t.LessIndexes), t.LessIndexes.Path)
+	return n - max(less, 0) - listed - t.LessConstant, true, err
 }
 
 // Number reads a whole number; an absent field is not found.

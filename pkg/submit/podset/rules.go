@@ -133,6 +133,9 @@ type CountRule struct {
 	Default *int64 `json:"default,omitempty"`
 	// Less holds a number to take off, for instance pods that have ended well.
 	Less string `json:"less,omitempty"`
+	// LessIndexes holds a list of indexes, as in "1,3-5"; their number is taken off, for instance indexes that have failed
+	// and are not tried again.
+	LessIndexes string `json:"lessIndexes,omitempty"`
 	// LessConstant is such a number.
 	LessConstant int64 `json:"lessConstant,omitempty"`
 	// Least is the least of these, in place of Field.

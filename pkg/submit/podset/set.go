@@ -71,6 +71,7 @@ type Add struct {
 // Term is one factor of a number of pods.
 type Term struct {
 	Field, Less  Source
+	LessIndexes  Source
 	ByDefault    *int64
 	LessConstant int64
 	Least        []Term
@@ -192,8 +193,8 @@ func TermsOf(rules []CountRule) (terms []Term) {
 	for i := range rules {
 		r := &rules[i]
 		terms = append(terms, Term{
-			Field: sourceOf(r.Field), Less: sourceOf(r.Less), ByDefault: r.Default, LessConstant: r.LessConstant,
-			Least: TermsOf(r.Least),
+			Field: sourceOf(r.Field), Less: sourceOf(r.Less), LessIndexes: sourceOf(r.LessIndexes),
+			ByDefault: r.Default, LessConstant: r.LessConstant, Least: TermsOf(r.Least),
 		})
 	}
 	return terms
