@@ -36,7 +36,8 @@ func TestAnOperatorKeepsToItsBounds(t *testing.T) {
 		return "spec: {driver: {}, executor: {" + instances + "}, dynamicAllocation: {enabled: true" + bounds + "}}"
 	}
 	workers := func(cluster, bounds string) string {
-		return "{" + cluster + "headGroupSpec: {" + pods + "}, workerGroupSpecs: [{groupName: g, " + bounds + ", " + pods + "}]}"
+		return "{" + cluster + "headGroupSpec: {" + pods + "}, " +
+			"workerGroupSpecs: [{groupName: g, " + bounds + ", " + pods + "}]}"
 	}
 	for name, tc := range map[string]struct {
 		kind, job string
@@ -48,7 +49,7 @@ func TestAnOperatorKeepsToItsBounds(t *testing.T) {
 		"executors, as many as without":       {spark, executors("instances: 5", ", initialExecutors: 4"), 5},
 		"workers below the least":             {ray, "spec: " + workers("", "replicas: 1, minReplicas: 3"), 3},
 		"workers above the most":              {ray, "spec: " + workers("", "replicas: 9, maxReplicas: 4"), 4},
-		"workers between":                     {ray, "spec: " + workers("", "replicas: 3, minReplicas: 1, maxReplicas: 4"), 3},
+		"workers between":                     {ray, "spec: " + workers("", "replicas: 3, minReplicas: 1"), 3},
 		"workers of several hosts":            {ray, "spec: " + workers("", "minReplicas: 2, numOfHosts: 4"), 8},
 		"workers below the least, that scale": {ray, "spec: " + workers(scales, "replicas: 1, minReplicas: 3"), 3},
 		"workers above the most, that scale":  {ray, "spec: " + workers(scales, "replicas: 9, maxReplicas: 4"), 4},

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // A failure that the operator tries again is no end.
@@ -57,6 +58,20 @@ spec:
 	request, err := (&podrequest.Creation{}).Request(sets[0].Template)
 	require.NoError(t, err)
 	require.Equal(t, "800m 712Mi", request.Cpu().String()+" "+request.Memory().String())
+}
+
+// KubeRay makes no pod of a head without containers, so the workers would wait for it and hold quota.
+func TestAHeadWithoutContainers(t *testing.T) {
+	const workers = "workerGroupSpecs: [{groupName: g, replicas: 8, template: {spec: {containers: [{name: c}]}}}]"
+	for _, scales := range []string{"", "enableInTreeAutoscaling: true, "} {
+		for _, head := range []string{"{}", "{containers: []}"} {
+			kind, ok := jobkind.Find("RayCluster.v1.ray.io")
+			require.True(t, ok)
+			cluster := "spec: {" + scales + "headGroupSpec: {template: {spec: " + head + "}}, " + workers + "}"
+			_, err := Open(kind, object(t, cluster)).PodSets()
+			require.ErrorIs(t, err, podtemplate.ErrMalformed, "%s%s", scales, head)
+		}
+	}
 }
 
 // Every pod set is told of its own pods where the job tells them apart.
