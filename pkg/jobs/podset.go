@@ -101,7 +101,7 @@ func (s *podSetAt) read() (PodSet, error) {
 	if err != nil {
 		return set, err
 	}
-	if err := s.checkContainers(); err != nil {
+	if err := checkContainers(s); err != nil {
 		return set, err
 	}
 	if set.Raw, err = json.Marshal(value); err != nil {
@@ -143,7 +143,7 @@ func (s *podSetAt) namesGang() bool {
 
 // checkContainers refuses a template that no pod can be made of, whatever its operator adds. What is no list is told
 // when the template is decoded.
-func (s *podSetAt) checkContainers() error {
+func checkContainers(s *podSetAt) error {
 	if len(s.Template) == 0 {
 		return nil // it is computed, with a container
 	}
