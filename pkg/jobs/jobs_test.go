@@ -99,10 +99,12 @@ func TestPodSetsRefuse(t *testing.T) {
 		"no template":       "spec: {parallelism: 1}",
 		"template a string": "spec: {template: x}",
 		"containers a map":  "spec: {template: {spec: {containers: {}}}}",
+		"no container":      "spec: {template: {spec: {containers: []}}}",
+		"init alone":        "spec: {template: {spec: {initContainers: [{name: i}]}}}",
 		"endless quantity": "spec: {template: {spec: {containers: [{name: c, " +
 			"resources: {requests: {cpu: \"1e-99999999\"}}}]}}}",
-		"endless overhead": "spec: {template: {spec: {overhead: {cpu: \"1E+99999999\"}}}}",
-		"long quantity": "spec: {template: {spec: {volumes: [{emptyDir: {sizeLimit: \"" +
+		"endless overhead": "spec: {template: {spec: {containers: [{name: c}], overhead: {cpu: \"1E+99999999\"}}}}",
+		"long quantity": "spec: {template: {spec: {containers: [{name: c}], volumes: [{emptyDir: {sizeLimit: \"" +
 			strings.Repeat("1", 70) + "\"}}]}}}",
 		"bad quantity": "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: lots}}}]}}}",
 	} {
@@ -257,7 +259,7 @@ func TestTemplateAdditionsAreTakenBack(t *testing.T) {
 metadata: {name: j, annotations: {mine: "1"}}
 spec:
   suspend: true
-  template: {metadata: {annotations: {mine: "2"}}, spec: {containers: []}}
+  template: {metadata: {annotations: {mine: "2"}}, spec: {containers: [{name: c}]}}
 `)
 	job := before.DeepCopy()
 	additions := map[string]Addition{"j": {
@@ -301,7 +303,7 @@ func TestAForgedRecordPutsNothingIntoTemplates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, metadata := range []string{"", "labels: {mine: a}, annotations: {note: b}"} {
-				job := object(t, "spec: {template: {metadata: {"+metadata+"}, spec: {containers: []}}}")
+				job := object(t, "spec: {template: {metadata: {"+metadata+"}, spec: {containers: [{name: c}]}}}")
 				want := job.DeepCopy()
 				if metadata == "" {
 					unstructured.RemoveNestedField(want.Object, "spec", "template", "metadata")
@@ -323,7 +325,7 @@ spec:
   suspend: true
   template:
     metadata: {labels: {mine: a}}
-    spec: {containers: [], nodeSelector: {pool: a}, tolerations: [{key: mine, operator: Exists}]}
+    spec: {containers: [{name: c}], nodeSelector: {pool: a}, tolerations: [{key: mine, operator: Exists}]}
 `)
 	seconds := int64(300)
 	update := podupdate.Update{

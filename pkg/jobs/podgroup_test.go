@@ -101,6 +101,12 @@ func TestPodGroup(t *testing.T) {
 			pods: []*corev1.Pod{grouped(1, "g", "2", done), grouped(2, "g", "2", done)}, counts: []int32{0}, over: true,
 			succeeded: true,
 		},
+		"one runs, the other was deleted": {
+			pods: []*corev1.Pod{grouped(1, "g", "2", onNode)}, counts: []int32{1}, started: true,
+		},
+		"one has ended, the other was deleted": {
+			pods: []*corev1.Pod{grouped(1, "g", "2", done)}, counts: []int32{0}, over: true,
+		},
 		"one has failed": {
 			pods: []*corev1.Pod{grouped(1, "g", "2", failed), grouped(2, "g", "2", done)}, counts: []int32{0}, over: true,
 		},

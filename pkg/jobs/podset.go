@@ -101,6 +101,9 @@ func (s *podSetAt) read() (PodSet, error) {
 	if err != nil {
 		return set, err
 	}
+	if err := checkContainers(s); err != nil {
+		return set, err
+	}
 	if set.Raw, err = json.Marshal(value); err != nil {
 		return set, fmt.Errorf("%w: %s: %w", podtemplate.ErrMalformed, s.TemplatePath(), err)
 	}
@@ -136,4 +139,17 @@ func PodSetsRequest(sets []PodSet, creation *podrequest.Creation) (corev1.Resour
 func (s *podSetAt) namesGang() bool {
 	return s.Metadata(jobkind.AnnotationsKey)[extension.AnnotationGangName] != "" ||
 		jobkind.FirstOf(s.Metadata(jobkind.LabelsKey), gangLabels...) != ""
+}
+
+// checkContainers refuses a template that no pod can be made of, whatever its operator adds. What is no list is told
+// when the template is decoded.
+func checkContainers(s *podSetAt) error {
+	if len(s.Template) == 0 {
+		return nil // it is computed, with a container
+	}
+	containers := jobkind.Lookup(s.Object, s.Template.Child("spec", "containers"))
+	if list, isList := containers.([]any); containers == nil || isList && len(list) == 0 {
+		return fmt.Errorf("%w: %s has no containers", podtemplate.ErrMalformed, s.TemplatePath())
+	}
+	return nil
 }

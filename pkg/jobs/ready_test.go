@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // A failure that the operator tries again is no end.
@@ -57,6 +58,46 @@ spec:
 	request, err := (&podrequest.Creation{}).Request(sets[0].Template)
 	require.NoError(t, err)
 	require.Equal(t, "800m 712Mi", request.Cpu().String()+" "+request.Memory().String())
+}
+
+// KubeRay says of a RayJob that it refuses that it is ValidationFailed, and does nothing more.
+func TestRayJobsEnd(t *testing.T) {
+	kind, ok := jobkind.Find("RayJob.v1.ray.io")
+	require.True(t, ok)
+	for state, want := range map[string]bool{
+		"": false, "Initializing": false, "Running": false, "Retrying": false, "Suspended": false,
+		"Failed": true, "ValidationFailed": true,
+	} {
+		_, ended := Open(kind, object(t, `{status: {jobDeploymentStatus: "`+state+`"}}`)).Ended()
+		require.Equal(t, want, ended, state)
+	}
+}
+
+// A pod of a group that has ended well is ready enough.
+func TestEndedPodsOfAGroupAreReady(t *testing.T) {
+	kind, ok := jobkind.Find("Pod.v1.")
+	require.True(t, ok)
+	for phaseOfFirst, want := range map[corev1.PodPhase]bool{corev1.PodSucceeded: true, corev1.PodPending: false} {
+		group, err := podgroup.Of([]*corev1.Pod{
+			grouped(1, "g", "2", phase(phaseOfFirst)), grouped(2, "g", "2", onNode),
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, Open(kind, group).AllReady(2), phaseOfFirst)
+	}
+}
+
+// KubeRay makes no pod of a head without containers, so the workers would wait for it and hold quota.
+func TestAHeadWithoutContainers(t *testing.T) {
+	const workers = "workerGroupSpecs: [{groupName: g, replicas: 8, template: {spec: {containers: [{name: c}]}}}]"
+	for _, scales := range []string{"", "enableInTreeAutoscaling: true, "} {
+		for _, head := range []string{"{}", "{containers: []}"} {
+			kind, ok := jobkind.Find("RayCluster.v1.ray.io")
+			require.True(t, ok)
+			cluster := "spec: {" + scales + "headGroupSpec: {template: {spec: " + head + "}}, " + workers + "}"
+			_, err := Open(kind, object(t, cluster)).PodSets()
+			require.ErrorIs(t, err, podtemplate.ErrMalformed, "%s%s", scales, head)
+		}
+	}
 }
 
 // Every pod set is told of its own pods where the job tells them apart.

@@ -91,6 +91,12 @@ func TestPlanOfPodGroups(t *testing.T) {
 			group(plainPod("a", "ring", done), plainPod("b", "ring", running)).withUnit(released).unit(all),
 			"patch unit [Shrinks]",
 		},
+		"one of it was deleted": {
+			group(plainPod("b", "ring", running)).withUnit(released).unit(all), "patch unit [Shrinks]",
+		},
+		"one of it was deleted, the other has ended": {
+			group(plainPod("a", "ring", done)).withUnit(released).unit(all), "status Failed [Finished]",
+		},
 		"all of it have ended": {
 			group(plainPod("a", "ring", done), plainPod("b", "ring", done)).withUnit(released),
 			"status Succeed [Finished]",

@@ -286,7 +286,8 @@ func conditionsOf(k *jobkind.Kind) (all []*jobkind.Condition) {
 // sources of numbers of pods.
 func sources(terms []jobkind.Term) (all []jobkind.Source) {
 	for i := range terms {
-		all = append(append(all, terms[i].Field, terms[i].Less, terms[i].LessIndexes), sources(terms[i].Least)...)
+		all = append(append(all, terms[i].Field, terms[i].Less, terms[i].LessIndexes), terms[i].AtLeast...)
+		all = append(all, sources(terms[i].Least)...)
 	}
 	return all
 }

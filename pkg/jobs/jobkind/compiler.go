@@ -383,6 +383,9 @@ func (c *compiler) count(at *field.Path, r *CountRule) {
 	c.source(at.Child("field"), r.Field)
 	c.source(at.Child("less"), r.Less)
 	c.source(at.Child("lessIndexes"), r.LessIndexes)
+	for i, text := range r.AtLeast {
+		c.source(at.Child("atLeast").Index(i), text)
+	}
 	for i := range r.Least {
 		if len(r.Least[i].Least) > 0 {
 			c.invalid(at.Child("least").Index(i), "", "the least of the least is the least")

@@ -243,6 +243,16 @@ func (s *Found) Pods(terms []Term) (n int32, known bool, err error) {
 
 // term is what a factor is; there says that it has a field or a default.
 func (s *Found) term(t *Term) (n int64, there bool, err error) {
+	n, there, err = s.unbounded(t)
+	for i := 0; i < len(t.AtLeast) && err == nil; i++ {
+		var bound int64
+		bound, _, err = s.Number(t.AtLeast[i])
+		n = max(n, bound) // zero where there is none
+	}
+	return n, there, err
+}
+
+func (s *Found) unbounded(t *Term) (n int64, there bool, err error) {
 	if len(t.Least) > 0 {
 		n = math.MaxInt32
 		for i := range t.Least {

@@ -75,6 +75,7 @@ type Term struct {
 	ByDefault    *int64
 	LessConstant int64
 	Least        []Term
+	AtLeast      []Source
 }
 
 // Partial is a PartialRule that was checked.
@@ -192,9 +193,13 @@ func Of(r *PodSetRule, compile func(text string) *Condition) Set {
 func TermsOf(rules []CountRule) (terms []Term) {
 	for i := range rules {
 		r := &rules[i]
+		var atLeast []Source
+		for _, text := range r.AtLeast {
+			atLeast = append(atLeast, sourceOf(text))
+		}
 		terms = append(terms, Term{
 			Field: sourceOf(r.Field), Less: sourceOf(r.Less), LessIndexes: sourceOf(r.LessIndexes),
-			ByDefault: r.Default, LessConstant: r.LessConstant, Least: TermsOf(r.Least),
+			ByDefault: r.Default, LessConstant: r.LessConstant, Least: TermsOf(r.Least), AtLeast: atLeast,
 		})
 	}
 	return terms
