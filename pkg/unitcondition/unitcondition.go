@@ -47,6 +47,11 @@ const (
 	ReasonSuspendedByOwner = "SuspendedByOwner"
 	// ReasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
 	ReasonEstimateChanged = "EstimateChanged"
+	// ReasonCannotSuspend is of units that lost their admission a while ago and whose jobs still run.
+	ReasonCannotSuspend = "CannotSuspend"
+	// ReasonSuspended says that such a job has been suspended since, ReasonAdmittedAgain that it may run again.
+	ReasonSuspended     = "Suspended"
+	ReasonAdmittedAgain = "AdmittedAgain"
 	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they are in line again.
 	ReasonNotPlaced = "NotPlaced"
 )
@@ -91,6 +96,9 @@ var rows = []Row{
 	{v1alpha1.ConditionResizePending, metav1.ConditionFalse, unit.WriterScheduler, nil,
 		"`Resized`, `NotNeeded`, or " + lost},
 	{v1alpha1.ConditionResizePending, metav1.ConditionFalse, unit.WriterController, ended, ""},
+	{v1alpha1.ConditionCannotSuspend, metav1.ConditionTrue, unit.WriterController, []string{ReasonCannotSuspend}, ""},
+	{v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, unit.WriterController,
+		slices.Concat([]string{ReasonSuspended, ReasonAdmittedAgain}, ended), ""},
 	{v1alpha1.ConditionDeactivationTarget, metav1.ConditionTrue, unit.WriterScheduler, nil,
 		"why it is not tried again"},
 }

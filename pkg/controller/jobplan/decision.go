@@ -86,10 +86,11 @@ type (
 		Event *event.Event
 	}
 	// PatchJob changes a job. Plain, when set, is tried when the API server refuses After as invalid; without
-	// Plain a refusal is waited for.
+	// Plain a refusal is waited for. Bare is a suspension and nothing else. It is tried when the API server refuses After
+	// as invalid or too large.
 	PatchJob struct {
-		Before, After, Plain *jobs.Job
-		Event                *event.Event
+		Before, After, Plain, Bare *jobs.Job
+		Event                      *event.Event
 	}
 	// ResetStart takes back the mark of a suspended job's earlier run, without which its pod templates may not be changed.
 	ResetStart struct{ Job *jobs.Job }

@@ -100,6 +100,8 @@ type Situation struct {
 	RequeuesSuspended bool
 	// LostUnit: the unit of the job lost its quota to others, and was deleted before the job was suspended.
 	LostUnit bool
+	// SuspensionRefused is why the API server refused to suspend the job when that was tried last.
+	SuspensionRefused string
 	// QueuePreempts: the queue of the unit suspends jobs so that others are admitted.
 	QueuePreempts bool
 	// MostGrace is the longest grace that the queue of the unit gives.

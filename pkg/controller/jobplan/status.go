@@ -97,7 +97,7 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 	u.Status.PodState = nil
 	for _, held := range []string{
 		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionPodsReady,
-		v1alpha1.ConditionResizePending,
+		v1alpha1.ConditionResizePending, v1alpha1.ConditionCannotSuspend,
 	} {
 		if meta.FindStatusCondition(u.Status.Conditions, held) != nil {
 			setCondition(u, held, metav1.ConditionFalse, reason, message, now)
