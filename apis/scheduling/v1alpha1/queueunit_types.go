@@ -56,6 +56,12 @@ const (
 	ConditionCannotSuspend = "CannotSuspend"
 )
 
+// Reasons of the condition CannotSuspend when it no longer holds.
+const (
+	ReasonSuspended     = "Suspended"
+	ReasonAdmittedAgain = "AdmittedAgain"
+)
+
 // Reasons of the condition PodsReady.
 const (
 	// ReasonPodsRunning says that all pods of the job are ready, or have ended well.

@@ -871,3 +871,24 @@ func TestFormerPreemptibleLabel(t *testing.T) {
 	former.Labels[v1alpha1.LabelPreemptibleFallback] = "true"
 	require.Equal(t, made.Labels, jobunit.Corrected(former, made).Labels)
 }
+
+// What is written after a job was queued counts as well, and in the form in which caches keep jobs.
+func TestPodsThatStayAreNotResumed(t *testing.T) {
+	const released = "job suspend=false [Admitted]"
+	for name, tc := range map[string]struct {
+		value any
+		path  []string
+		want  string
+	}{
+		"finalizers": {[]any{"example.com/mine"}, []string{"metadata", "finalizers"}, "delete unit [UnitReplaced]"},
+		"too long":   {int64(3601), []string{"spec", "terminationGracePeriodSeconds"}, "delete unit [UnitReplaced]"},
+		"an hour":    {int64(3600), []string{"spec", "terminationGracePeriodSeconds"}, released},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := queued(t).phase(v1alpha1.PhaseDequeued).with(jobRead)
+			s.job(tc.value, append([]string{"spec", "template"}, tc.path...)...)
+			require.Equal(t, tc.want, describe(s.decide()))
+			require.Equal(t, tc.want, describe(Decide(asCached(t, s.Situation))))
+		})
+	}
+}

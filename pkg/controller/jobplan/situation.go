@@ -136,6 +136,9 @@ func (s *Situation) ask() {
 	}
 	s.demand.CheckPath(s.PathError)
 	s.demand.CheckScheduler(s.Creation, s.Schedules)
+	if !s.Kind.OfPods() { // those were made with what they have
+		s.demand.CheckTermination()
+	}
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)
 	}

@@ -94,9 +94,9 @@ func withdrawOverdue(s *Situation) (Decision, bool) {
 		!s.Job.Suspended() && stageOf(s.Unit.Status.Phase) == waiting {
 		return Decision{}, false
 	}
-	after, reason, message := updated(s.Unit, s.Now), unitcondition.ReasonSuspended, "the job is suspended"
+	after, reason, message := updated(s.Unit, s.Now), v1alpha1.ReasonSuspended, "the job is suspended"
 	if !s.Job.Suspended() {
-		reason, message = unitcondition.ReasonAdmittedAgain, "the job was admitted again before it was suspended"
+		reason, message = v1alpha1.ReasonAdmittedAgain, "the job was admitted again before it was suspended"
 	}
 	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, reason, message, s.Now)
 	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
