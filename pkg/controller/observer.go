@@ -62,6 +62,7 @@ func (r *JobReconciler) observer() *observer {
 // observe reads what is cached.
 func (o *observer) observe(ctx context.Context, key types.NamespacedName) (jobplan.Situation, error) {
 	s := jobplan.Situation{Now: metav1.NewTime(o.options.Clock.Now()), Kind: o.kind, Options: o.options.Plan}
+	s.EndsLeft = managedjobs.EndsLeftPods(o.options.Predicate)
 	var err error
 	unit := types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}
 	if s.Unit, err = o.unit(ctx, unit); err != nil {
@@ -91,6 +92,8 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 		err = o.readJob(ctx, s)
 	case jobplan.LookAtRunning:
 		s.Running, err = runningPods(ctx, o.live, s.Job)
+	case jobplan.LookAtLeft:
+		s.Left, err = leftPods(ctx, o.live, s)
 	case jobplan.LookNowhere:
 	}
 	return err

@@ -101,6 +101,8 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	case jobplan.Tell:
 		w.once(a.Event)
 		return 0, nil
+	case jobplan.EndPods:
+		return 0, w.endPods(ctx, a)
 	case jobplan.Notify:
 		return 0, w.notify(ctx, a)
 	default:

@@ -56,6 +56,8 @@ const (
 	LookAtJob
 	// LookAtRunning fills in Running.
 	LookAtRunning
+	// LookAtLeft fills in Left.
+	LookAtLeft
 )
 
 // Action is one step.
@@ -96,6 +98,8 @@ type (
 	ResetStart struct{ Job *jobs.Job }
 	// Tell records an event without a write; it is told once for each text.
 	Tell struct{ Event *event.Event }
+	// EndPods has pods end that a deleted job has left behind.
+	EndPods struct{ Pods []Pod }
 	// Notify gives pods a notice, or takes it away. It is no loss if a pod cannot be written: the job is suspended in
 	// time.
 	Notify struct {
@@ -116,6 +120,7 @@ func (DeleteUnit) action()      {}
 func (PatchJob) action()        {}
 func (ResetStart) action()      {}
 func (Tell) action()            {}
+func (EndPods) action()         {}
 func (Notify) action()          {}
 
 // Lawful says why the change of the unit's status must not be written (I9): of its phase, or of a condition.

@@ -90,7 +90,7 @@ func orphan(s *Situation) Decision {
 		u.Spec.ConsumerRef != nil && !jobunit.RefersTo(s.Kind, u.Spec.ConsumerRef) {
 		return Decision{}
 	}
-	return do(DeleteUnit{Unit: u})
+	return endLeft(s, do(DeleteUnit{Unit: u}))
 }
 
 // isReleased: a job that was let go keeps its unit to its end, managed or not; its pods carry our marks.

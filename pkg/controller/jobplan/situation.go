@@ -109,6 +109,9 @@ type Situation struct {
 	Bound     Bound
 	// Running are the pods of the job that run; nil: nobody has looked.
 	Running []Pod
+	// EndsLeft: pods end that a deleted job has left behind. Left are those of this job; nil: nobody has looked.
+	EndsLeft bool
+	Left     []Pod
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
 	// looked.
 	Refusal *string

@@ -73,8 +73,8 @@ func overdueInDeletion(s *Situation) Decision {
 	if left := c.LastTransitionTime.Add(suspensionTimeout).Sub(s.Now.Time); left > 0 {
 		return Decision{After: left}
 	}
-	return do(sayCannotSuspend(s,
-		"the job is being deleted, a finalizer keeps it, and its pods run: remove the finalizer or delete the pods")...)
+	return endLeft(s, do(sayCannotSuspend(s,
+		"the job is being deleted, a finalizer keeps it, and its pods run: remove the finalizer or delete the pods")...))
 }
 
 func sayCannotSuspend(s *Situation, why string) []Action {
