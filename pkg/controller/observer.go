@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobpods"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
@@ -91,9 +92,9 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 	case jobplan.LookAtJob:
 		err = o.readJob(ctx, s)
 	case jobplan.LookAtRunning:
-		s.Running, err = runningPods(ctx, o.live, s.Job)
+		s.Running, err = jobpods.Running(ctx, o.live, s.Job)
 	case jobplan.LookAtLeft:
-		s.Left, err = leftPods(ctx, o.live, s)
+		s.Left, err = jobpods.Left(ctx, o.live, s)
 	case jobplan.LookNowhere:
 	}
 	return err

@@ -28,9 +28,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// A job is suspended by one field. Its mark is an annotation, and the owner may have left no room for one. Then only
-// the field is written, and the stamp of the admission goes. The unit says the rest in its status, which the owner
-// cannot write: a job without a stamp whose unit was admitted before was suspended by the controller.
+// A job is suspended by one field. If its annotations have no room for a mark, only the field is written, and the stamp
+// of the admission goes. The status of the unit says the rest: a job without a stamp whose unit was admitted before was
+// suspended by the controller.
 
 // suspensionTimeout is how long an eviction may take until its unit says that the job was not suspended.
 const suspensionTimeout = time.Minute
@@ -41,14 +41,13 @@ func lostAdmission(s *Situation) *metav1.Condition {
 		return nil
 	}
 	c := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionEvicted)
-	if c == nil || c.Status != metav1.ConditionTrue {
-		return nil
+	if c != nil && c.Status == metav1.ConditionTrue {
+		return c
 	}
-	return c
+	return nil
 }
 
-// suspendedBare says that the controller suspended a job that ran, without a mark, or that its owner took mark and stamp
-// away.
+// suspendedBare says that a job that ran was suspended without a mark, or that its owner took mark and stamp away.
 func suspendedBare(s *Situation) bool {
 	_, stamped := stampOf(s)
 	return !stamped && s.Unit.Status.Attempts > 1 && (s.Job.Started() || s.Job.Active() > 0)
@@ -82,10 +81,9 @@ func sayCannotSuspend(s *Situation, why string) []Action {
 		return nil
 	}
 	after := updated(s.Unit, s.Now)
-	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionTrue, unitcondition.ReasonCannotSuspend,
-		event.Short(why), s.Now)
-	return []Action{PatchUnitStatus{Before: s.Unit, After: after,
-		Event: event.Warning(unitcondition.ReasonCannotSuspend, "Suspend", event.Short(why))}}
+	told := event.Warning(unitcondition.ReasonCannotSuspend, "Suspend", event.Short(why))
+	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionTrue, told.Reason, event.Short(why), s.Now)
+	return []Action{PatchUnitStatus{Before: s.Unit, After: after, Event: told}}
 }
 
 // withdrawOverdue takes it back as soon as the job is suspended or admitted.
@@ -94,10 +92,25 @@ func withdrawOverdue(s *Situation) (Decision, bool) {
 		!s.Job.Suspended() && stageOf(s.Unit.Status.Phase) == waiting {
 		return Decision{}, false
 	}
-	after, reason, message := updated(s.Unit, s.Now), v1alpha1.ReasonSuspended, "the job is suspended"
+	after, reason := updated(s.Unit, s.Now), v1alpha1.ReasonSuspended
 	if !s.Job.Suspended() {
-		reason, message = v1alpha1.ReasonAdmittedAgain, "the job was admitted again before it was suspended"
+		reason = v1alpha1.ReasonAdmittedAgain
 	}
-	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, reason, message, s.Now)
+	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, reason, "", s.Now)
 	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
+}
+
+// endLeft ends the pods that the job of an admitted unit has left behind, where that is configured, and then goes on. The
+// job was deleted with `--cascade=orphan`, or a finalizer keeps it.
+func endLeft(s *Situation, then Decision) Decision {
+	if !s.EndsLeft || s.Unit.Status.Attempts == 0 {
+		return then
+	}
+	if s.Left == nil {
+		return look(LookAtLeft)
+	}
+	if len(s.Left) > 0 {
+		then.Do = append([]Action{EndPods{Pods: s.Left}}, then.Do...)
+	}
+	return then
 }
