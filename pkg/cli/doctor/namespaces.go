@@ -31,8 +31,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
-// The policies of tenancy look at objects that name a quota, and at all objects of namespaces with a label. Jobs that are
-// queued for another reason need that label on their namespace.
+// The policies of tenancy look at objects that name a quota, and at all objects of namespaces with a label. Jobs that
+// are queued for another reason need that label on their namespace.
 
 // unlabelled reads which namespaces lack it. The quotas have been read.
 func (r *reader) unlabelled() {
@@ -62,7 +62,8 @@ func (i *Installation) takes(namespace string) bool {
 		quota := &i.Quotas[n]
 		var listed []string
 		err := json.Unmarshal([]byte(quota.GetAnnotations()[extension.AnnotationQuotaNamespaces]), &listed)
-		if quota.GetName() == namespace && quota.GetNamespace() == namespace || err == nil && slices.Contains(listed, namespace) {
+		own := quota.GetName() == namespace && quota.GetNamespace() == namespace
+		if own || err == nil && slices.Contains(listed, namespace) {
 			return true
 		}
 	}
@@ -81,7 +82,7 @@ func (i *Installation) unboundedNamespaces() []Finding {
 	if more := len(i.Unlabelled) - mostNamed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return []Finding{{Warning, "NamespaceNotLabelled", fmt.Sprintf("Jobs of these namespaces are queued without a label, and "+
-		"the policies of tenancy do not bound their templates: %s.", names),
+	return []Finding{{Warning, "NamespaceNotLabelled", fmt.Sprintf("Jobs of these namespaces are queued without a label, "+
+		"and the policies of tenancy do not bound their templates: %s.", names),
 		"kubectl label namespace NAME " + v1alpha1.LabelManaged + "=true"}}
 }

@@ -33,7 +33,9 @@ import (
 
 // The rules, by the stage that a job is in.
 var (
-	managedRules   = []rule{finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, takeOver, withdrawOverdue, letGo}
+	managedRules = []rule{
+		finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, takeOver, withdrawOverdue, letGo,
+	}
 	waitingRules   = []rule{holdOrAdopt, giveBack, deactivate, correct, resetEarly, restore, forget}
 	runningRules   = []rule{holdBack, deactivate, resumeAnew, withdrawNotice, recharge, follow, mirror}
 	suspendedRules = []rule{
