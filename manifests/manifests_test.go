@@ -492,8 +492,8 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, 11, bindings(build(t, "overlays/default"), warn))
-	require.Equal(t, 11, bindings(build(t, "overlays/enforced"), deny))
+	require.Equal(t, 14, bindings(build(t, "overlays/default"), warn))
+	require.Equal(t, 14, bindings(build(t, "overlays/enforced"), deny))
 	for _, kind := range jobkind.Builtin() {
 		at := "components/kinds/" + kind.File()
 		found := bindings(build(t, at), warn)

@@ -190,3 +190,28 @@ func TestARunningJobOutlivesItsAlias(t *testing.T) {
 		})
 	}
 }
+
+// In a namespace whose jobs are queued by labels of another system no policy sees templates as those of a queue. The
+// controller writes the label of the quota into them, so it looks at how their pods end (S8).
+func TestAJobWhosePodsStayIsParked(t *testing.T) {
+	for name, edit := range map[string]func(*corev1.PodTemplateSpec){
+		"finalizers": func(p *corev1.PodTemplateSpec) { p.Finalizers = []string{"example.com/mine"} },
+		"a year":     func(p *corev1.PodTemplateSpec) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](31536000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob(ofKueue, func(j *batchv1.Job) { edit(&j.Spec.Template) }))
+			understanding(t, w)
+			w.settle()
+			require.False(t, *w.unit().Spec.Active)
+			require.Equal(t, "SlowTermination", w.unit().Annotations[v1alpha1.AnnotationParkedReason])
+		})
+	}
+	t.Run("an hour", func(t *testing.T) {
+		w := newWorld(t, newJob(ofKueue, func(j *batchv1.Job) {
+			j.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600)
+		}))
+		understanding(t, w)
+		w.settle()
+		require.Nil(t, w.unit().Spec.Active)
+	})
+}

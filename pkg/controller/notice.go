@@ -19,17 +19,16 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // Notices of all jobs together have a pace, and so has the look at the pods of one job. A job of 10,000 pods is told in
@@ -37,40 +36,7 @@ import (
 const (
 	noticesPerSecond = 100
 	noticesAtOnce    = 500
-	// podsPerPage bounds what is in memory of the pods of a job, of which users write the annotations.
-	podsPerPage = 250
 )
-
-// runningPods of a job, as the API server has them. Nobody asks for their owners: a pod of the same namespace that has
-// the labels of the job without being its pod gets a notice that nobody needs.
-func runningPods(ctx context.Context, live client.Reader, job *jobs.Job) ([]jobplan.Pod, error) {
-	running := []jobplan.Pod{}
-	selector := job.PodSelector()
-	if _, selects := selector.Requirements(); !selects {
-		return running, nil
-	}
-	for next := ""; ; {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err := live.List(ctx, page,
-			client.InNamespace(job.Object.GetNamespace()),
-			client.MatchingLabelsSelector{Selector: selector},
-			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("status.phase", string(corev1.PodRunning))},
-			client.Limit(podsPerPage), client.Continue(next),
-		)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			if page.Items[i].DeletionTimestamp == nil {
-				running = append(running, jobplan.PodOf(&page.Items[i]))
-			}
-		}
-		if next = page.Continue; next == "" {
-			return running, nil
-		}
-	}
-}
 
 // errNoticePace: other jobs have used up the pace of notices.
 var errNoticePace = errors.New("notices of all jobs together have a pace")
@@ -119,4 +85,25 @@ func (w *writer) notifyPod(ctx context.Context, a jobplan.Notify, pod jobplan.Po
 		w.known.noteNotice(a)
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// endPods gives pods an active deadline, at the pace of notices: of what a controller may write of a running pod, only
+// that ends it. The unit stays until all of them have one.
+func (w *writer) endPods(ctx context.Context, a jobplan.EndPods) error {
+	for _, pod := range a.Pods {
+		if w.shared.Notices != nil && !w.shared.Notices.TryAccept() {
+			return errNoticePace
+		}
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		object.Namespace, object.Name = w.unit.Namespace, pod.Name
+		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"activeDeadlineSeconds":1}}`, pod.ResourceVersion)
+		err := w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		klog.FromContext(ctx).Info("Ended a pod whose job was deleted without it", "pod", klog.KObj(object),
+			"queueUnit", klog.KObj(w.unit))
+	}
+	return nil
 }

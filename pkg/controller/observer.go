@@ -32,6 +32,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobpods"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -61,6 +63,7 @@ func (r *JobReconciler) observer() *observer {
 // observe reads what is cached.
 func (o *observer) observe(ctx context.Context, key types.NamespacedName) (jobplan.Situation, error) {
 	s := jobplan.Situation{Now: metav1.NewTime(o.options.Clock.Now()), Kind: o.kind, Options: o.options.Plan}
+	s.EndsLeft = managedjobs.EndsLeftPods(o.options.Predicate)
 	var err error
 	unit := types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}
 	if s.Unit, err = o.unit(ctx, unit); err != nil {
@@ -89,7 +92,9 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 	case jobplan.LookAtJob:
 		err = o.readJob(ctx, s)
 	case jobplan.LookAtRunning:
-		s.Running, err = runningPods(ctx, o.live, s.Job)
+		s.Running, err = jobpods.Running(ctx, o.live, s.Job)
+	case jobplan.LookAtLeft:
+		s.Left, err = jobpods.Left(ctx, o.live, s)
 	case jobplan.LookNowhere:
 	}
 	return err
@@ -185,7 +190,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	plain := job.Plain(nil)
 	s.Alias, s.Further, s.AliasError = managedjobs.Alias(predicate, plain, namespace.Labels)
 	ambiguous := errors.Is(s.AliasError, alias.ErrAmbiguous)
-	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...) && !ambiguous
+	s.Managed = predicate.ManagesJob(asEntered(job, s.Unit), namespace.Labels, labels...) && !ambiguous
 	if !s.Managed {
 		s.Elsewhere = ambiguous || predicate.QueuedElsewhere(job)
 		if o.begun.Found(job.Object) {
@@ -202,6 +207,17 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	}
 	s.Priorities.Most = mostOf(namespace.Annotations)
 	return o.followPath(ctx, s, plain, namespace.Labels)
+}
+
+// asEntered is the job by whose owners it is decided whether it is managed. A job that has a unit had no owner that makes
+// it a part when it entered the queue. Anybody who may write the job can name one later, and the job would go.
+func asEntered(job *jobs.Job, unit *v1alpha1.QueueUnit) *jobs.Job {
+	if metav1.GetControllerOfNoCopy(job.Object) == nil || jobunit.Relate(job, unit) != jobunit.Own {
+		return job
+	}
+	object := job.Object.DeepCopy()
+	object.SetOwnerReferences(nil)
+	return jobs.Open(job.Kind, object)
 }
 
 // followPath fills in the quota of a job that has a path.

@@ -43,6 +43,8 @@ type remembered struct {
 	patched time.Time
 	// owing is the unit that lost its quota to others, while the job has not been suspended since.
 	owing types.UID
+	// refusal is why the API server refused the last suspension; empty if the job is suspended, or nobody tried.
+	refusal string
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
@@ -68,13 +70,14 @@ func (m *remembered) observe(s *jobplan.Situation) {
 	}
 	switch {
 	case s.Job.Suspended():
-		m.owing = ""
+		m.owing, m.refusal = "", ""
 	case jobplan.RunsWithoutQuota(s.Job, s.Unit):
 		m.owing = s.Unit.UID
 	case s.Unit != nil && s.Unit.UID == m.owing:
 		m.owing = "" // it was admitted again
 	}
 	s.LostUnit = m.owing != "" && (s.Unit == nil || s.Unit.UID != m.owing)
+	s.SuspensionRefused = m.refusal
 	if s.PatchedLately = lately(m.patched, now, correctionDelay); !s.PatchedLately {
 		m.patched = time.Time{}
 	}

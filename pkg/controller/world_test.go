@@ -156,6 +156,9 @@ func (w *world) boundPods(
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
 	pods := &corev1.PodList{}
+	if o.LabelSelector == nil {
+		o.LabelSelector = labels.Everything()
+	}
 	if err := w.base.List(ctx, pods, client.InNamespace(o.Namespace),
 		client.MatchingLabelsSelector{Selector: o.LabelSelector}); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,6 +36,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 var (
@@ -79,7 +82,11 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 		if err := a.Lawful(); err != nil {
 			return 0, reconcile.TerminalError(err) // the same would be decided again: another event can lead elsewhere
 		}
-		return 0, w.patch(ctx, a.Before, a.After.DeepCopy(), a.Event, w.patchStatus)
+		err := w.patch(ctx, a.Before, a.After.DeepCopy(), a.Event, w.patchStatus)
+		if err == nil && a.Event != nil && a.Event.Reason == unitcondition.ReasonCannotSuspend {
+			counted.Inc(metrics.ControllerCannotSuspendTotal)
+		}
+		return 0, err
 	case jobplan.Report:
 		if w.shared.Reports != nil && !w.shared.Reports.TryAccept() {
 			return jobplan.ReportInterval, nil
@@ -94,6 +101,8 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	case jobplan.Tell:
 		w.once(a.Event)
 		return 0, nil
+	case jobplan.EndPods:
+		return 0, w.endPods(ctx, a)
 	case jobplan.Notify:
 		return 0, w.notify(ctx, a)
 	default:
@@ -155,6 +164,9 @@ func optimistic(before client.Object) client.Patch {
 
 func (w *writer) patchJob(ctx context.Context, a jobplan.PatchJob) error {
 	err := w.patchBoth(ctx, a.Before, a.After, a.Event)
+	if a.Bare != nil {
+		return w.suspendBare(ctx, a, err)
+	}
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
@@ -166,6 +178,25 @@ func (w *writer) patchJob(ctx context.Context, a jobplan.PatchJob) error {
 		w.once(jobplan.CannotResume(w.unit, err))
 	}
 	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
+}
+
+// suspendBare writes nothing but the suspension where the API server refused more with err. A job whose annotations have
+// no room left is suspended like others.
+func (w *writer) suspendBare(ctx context.Context, a jobplan.PatchJob, err error) error {
+	if isTooLarge(err) {
+		err = w.patchBoth(ctx, a.Before, a.Bare, a.Event)
+	}
+	w.known.refusal = ""
+	if err != nil && !apierrors.IsConflict(err) {
+		w.known.refusal = event.Short(err.Error())
+	}
+	return err
+}
+
+// isTooLarge says whether the API server, or its store, may take a smaller object. The store says so in words alone.
+func isTooLarge(err error) bool {
+	return err != nil && (apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max"))
 }
 
 // patchBoth sends what changed of the child, then what changed of the job: a job is never resumed before its child is

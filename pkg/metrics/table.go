@@ -76,7 +76,9 @@ const (
 // The metrics of the controller.
 const (
 	ControllerKindUnavailable Name = "jobqueue_controller_job_kind_unavailable"
-	FeatureEnabled            Name = "kubernetes_feature_enabled"
+	// ControllerCannotSuspendTotal counts what the condition CannotSuspend of a unit tells.
+	ControllerCannotSuspendTotal Name = "jobqueue_controller_cannot_suspend_total"
+	FeatureEnabled               Name = "kubernetes_feature_enabled"
 )
 
 // Process that serves a metric.
@@ -135,6 +137,7 @@ var table = slices.Concat(
 	rows(Controller, "", []definition{
 		{ControllerKindUnavailable, gauge, []string{"kind", "reason"}, "1 while jobs of a managed kind are not managed: " +
 			"NotInstalled, or Unsupported.", nil},
+		{ControllerCannotSuspendTotal, counter, nil, "Evictions whose job still ran a minute later.", nil},
 		{FeatureEnabled, gauge, []string{"name", "stage"}, "1 for each feature gate that is on, 0 for each that is off, " +
 			"with its stage.", nil},
 	}...),

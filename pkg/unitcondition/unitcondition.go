@@ -39,6 +39,8 @@ const (
 	ReasonUnsupportedJob = "UnsupportedJob"
 	// ReasonOtherScheduler parks units of jobs whose pods go to a scheduler that no queue holds them back from.
 	ReasonOtherScheduler = "OtherScheduler"
+	// ReasonSlowTermination parks units of jobs whose pods would keep their quota long after the job was suspended.
+	ReasonSlowTermination = "SlowTermination"
 	// ReasonAmbiguousQueue is of jobs that name more than one queue in the words of several systems. They have no unit.
 	ReasonAmbiguousQueue = "AmbiguousQueue"
 	// ReasonHeldByOwner parks units of jobs whose owner does not want them to run now.
@@ -47,6 +49,8 @@ const (
 	ReasonSuspendedByOwner = "SuspendedByOwner"
 	// ReasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
 	ReasonEstimateChanged = "EstimateChanged"
+	// ReasonCannotSuspend is of units that lost their admission a while ago and whose jobs still run.
+	ReasonCannotSuspend = "CannotSuspend"
 	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they are in line again.
 	ReasonNotPlaced = "NotPlaced"
 )
@@ -91,6 +95,9 @@ var rows = []Row{
 	{v1alpha1.ConditionResizePending, metav1.ConditionFalse, unit.WriterScheduler, nil,
 		"`Resized`, `NotNeeded`, or " + lost},
 	{v1alpha1.ConditionResizePending, metav1.ConditionFalse, unit.WriterController, ended, ""},
+	{v1alpha1.ConditionCannotSuspend, metav1.ConditionTrue, unit.WriterController, []string{ReasonCannotSuspend}, ""},
+	{v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, unit.WriterController,
+		slices.Concat([]string{v1alpha1.ReasonSuspended, v1alpha1.ReasonAdmittedAgain}, ended), ""},
 	{v1alpha1.ConditionDeactivationTarget, metav1.ConditionTrue, unit.WriterScheduler, nil,
 		"why it is not tried again"},
 }
@@ -100,7 +107,7 @@ var (
 	ended   = []string{ReasonSucceeded, ReasonFailed}
 	parked  = []string{
 		string(unit.ReasonInvalidRequest), string(unit.ReasonUnknownQuota), ReasonQuotaMismatch,
-		ReasonUnsupportedJob, ReasonOtherScheduler,
+		ReasonUnsupportedJob, ReasonOtherScheduler, ReasonSlowTermination,
 		ReasonHeldByOwner, ReasonSuspendedByOwner,
 	}
 )

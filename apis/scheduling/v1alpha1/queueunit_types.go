@@ -52,6 +52,14 @@ const (
 	// ConditionDeactivationTarget says that the scheduler wants the unit to be made inactive, and why. It counts until the
 	// spec of the unit has changed since.
 	ConditionDeactivationTarget = "DeactivationTarget"
+	// ConditionCannotSuspend says that the unit lost its admission a while ago, that its job still runs, and why.
+	ConditionCannotSuspend = "CannotSuspend"
+)
+
+// Reasons of the condition CannotSuspend when it no longer holds.
+const (
+	ReasonSuspended     = "Suspended"
+	ReasonAdmittedAgain = "AdmittedAgain"
 )
 
 // Reasons of the condition PodsReady.

@@ -277,6 +277,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 			w.understandKueue(t)
 			w.served["kueue.x-k8s.io/v1beta2"] = []string{"localqueues"}
 		},
+		"NamespaceNotLabelled": func(t *testing.T, w *world) {
+			w.understandKueue(t)
+			w.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"a": "b"}}})
+		},
 		"PriorityClassMissing": func(t *testing.T, w *world) {
 			w.configure(t, "jobDefaults: [{kind: Job.v1.batch, priorityClassName: gone}]")
 		},
@@ -392,4 +396,28 @@ func TestAnAliasOfASystemThatIsNotInstalled(t *testing.T) {
 // TestAnEmptyCluster has findings and no panic.
 func TestAnEmptyCluster(t *testing.T) {
 	require.NotEmpty(t, Examine((&world{}).read(t)))
+}
+
+// TestNamespacesThatPoliciesDoNotBound are those whose jobs are queued for another reason than a label.
+func TestNamespacesThatPoliciesDoNotBound(t *testing.T) {
+	placement := "placement: [{namespaceSelector: {matchLabels: {a: b}}, path: root.a}]"
+	for name, c := range map[string]struct {
+		configuration string
+		labels        map[string]string
+		want          []string
+	}{
+		"a placement":              {placement, map[string]string{"a": "b"}, []string{"team"}},
+		"with the label":           {placement, map[string]string{"a": "b", v1alpha1.LabelManaged: "true"}, nil},
+		"not selected":             {placement, nil, nil},
+		"a quota takes it":         {"manageMappedNamespaces: Always", nil, []string{"team"}},
+		"a quota, and that is off": {"manageMappedNamespaces: Never", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := healthy(t)
+			w.configure(t, c.configuration)
+			w.add(quota(t, "team", ""),
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: c.labels}})
+			require.Equal(t, c.want, w.read(t).Unlabelled)
+		})
+	}
 }

@@ -336,6 +336,7 @@ func (i *Installation) policies() (f []Finding) {
 
 // tenants have rights, and kinds have policies.
 func (i *Installation) tenants() (f []Finding) {
+	f = append(f, i.unboundedNamespaces()...)
 	for _, use := range i.Ungranted {
 		f = append(f, Finding{Note, "UseNotGranted",
 			fmt.Sprintf("Namespace %s charges quota %s and has no right to use it.", use.Namespace, use.Quota),

@@ -75,6 +75,8 @@ type Installation struct {
 	Denied  map[string][]string
 	// MissingClasses are the priority classes that ManagedJobs names and that do not exist.
 	MissingClasses []string
+	// Unlabelled are the namespaces whose jobs are queued although neither they nor their namespace say so.
+	Unlabelled []string
 	// Tenancy is the ConfigMap with the parameters of the policies.
 	Tenancy  *corev1.ConfigMap
 	Policies map[string]bool
@@ -142,6 +144,7 @@ func Read(ctx context.Context, from Cluster, names Names, now time.Time) *Instal
 	r.each("ElasticQuotas", quotas, "", func(o client.Object) {
 		i.Quotas = append(i.Quotas, *o.(*unstructured.Unstructured))
 	})
+	r.unlabelled()
 	r.checks()
 	if audit, err := from.Audit(ctx); !r.failed("the last audit", err) {
 		i.Audit = audit

@@ -56,6 +56,8 @@ const (
 	LookAtJob
 	// LookAtRunning fills in Running.
 	LookAtRunning
+	// LookAtLeft fills in Left.
+	LookAtLeft
 )
 
 // Action is one step.
@@ -86,15 +88,18 @@ type (
 		Event *event.Event
 	}
 	// PatchJob changes a job. Plain, when set, is tried when the API server refuses After as invalid; without
-	// Plain a refusal is waited for.
+	// Plain a refusal is waited for. Bare is a suspension and nothing else. It is tried when the API server refuses After
+	// as invalid or too large.
 	PatchJob struct {
-		Before, After, Plain *jobs.Job
-		Event                *event.Event
+		Before, After, Plain, Bare *jobs.Job
+		Event                      *event.Event
 	}
 	// ResetStart takes back the mark of a suspended job's earlier run, without which its pod templates may not be changed.
 	ResetStart struct{ Job *jobs.Job }
 	// Tell records an event without a write; it is told once for each text.
 	Tell struct{ Event *event.Event }
+	// EndPods has pods end that a deleted job has left behind.
+	EndPods struct{ Pods []Pod }
 	// Notify gives pods a notice, or takes it away. It is no loss if a pod cannot be written: the job is suspended in
 	// time.
 	Notify struct {
@@ -115,6 +120,7 @@ func (DeleteUnit) action()      {}
 func (PatchJob) action()        {}
 func (ResetStart) action()      {}
 func (Tell) action()            {}
+func (EndPods) action()         {}
 func (Notify) action()          {}
 
 // Lawful says why the change of the unit's status must not be written (I9): of its phase, or of a condition.

@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // enter gives a job its unit: adopted if it runs already, else suspended first.
@@ -129,8 +130,10 @@ func suspend(s *Situation) Action {
 func suspendWith(s *Situation, e *event.Event) Action {
 	after := s.Job.Edit()
 	if err := after.SetSuspend(true); err != nil {
-		return tell(event.Warning("CannotSuspend", "Suspend", event.Short(err.Error())))
+		return tell(event.Warning(unitcondition.ReasonCannotSuspend, "Suspend", event.Short(err.Error())))
 	}
+	bare := after.Copy()
+	bare.Annotate(v1alpha1.AnnotationResumed, "")
 	after.MarkSuspended()
-	return PatchJob{Before: s.Job, After: after.Job(), Event: e}
+	return PatchJob{Before: s.Job, After: after.Job(), Bare: bare.Job(), Event: e}
 }

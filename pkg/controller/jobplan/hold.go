@@ -75,7 +75,7 @@ func suspendedByOwner(s *Situation) bool {
 		return false
 	}
 	if _, stamped := stampOf(s); !stamped {
-		return s.Unit.Status.Attempts == 1 // it was adopted
+		return s.Unit.Status.Attempts == 1 && lostToOthers(s.Unit) == nil // it was adopted
 	}
 	return wasResumed(s)
 }

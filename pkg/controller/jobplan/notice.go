@@ -118,10 +118,10 @@ func RunsWithoutQuota(job *jobs.Job, u *v1alpha1.QueueUnit) bool {
 		!job.Suspended()
 }
 
-// mustStop says that a job has to be suspended although its labels may say by now that no queue manages it. Otherwise
-// its owner could keep the quota of others by such an edit.
+// mustStop says that a job has to be suspended although its labels or owners may say by now that no queue manages it.
+// Otherwise its owner could keep by such an edit the quota that the unit has lost, for whatever reason.
 func mustStop(s *Situation) bool {
-	return suspendable(s) && !s.Job.Suspended() && (s.LostUnit || RunsWithoutQuota(s.Job, s.Unit))
+	return suspendable(s) && !s.Job.Suspended() && (s.LostUnit || lostAdmission(s) != nil)
 }
 
 // stopWithoutUnit suspends a job whose unit was deleted during the grace. It would be adopted with its running pods,

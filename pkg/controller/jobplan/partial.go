@@ -21,6 +21,7 @@ import (
 	"math"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -71,9 +72,9 @@ func inPart(s *Situation) map[string]int32 {
 func covered(s *Situation) bool {
 	counts := inPart(s)
 	if counts == nil {
-		return covers(s.Unit, s.want, s.demand.Without(s.Unit.Status.ReclaimablePods, s.Creation))
+		return jobunit.Covers(s.Unit, s.want, s.demand.Without(s.Unit.Status.ReclaimablePods, s.Creation))
 	}
-	return holds(s.Unit, s.demand.With(s.Creation, func(set *jobs.PodSet) { set.Count = counts[set.Name] }))
+	return jobunit.Holds(s.Unit, s.demand.With(s.Creation, func(set *jobs.PodSet) { set.Count = counts[set.Name] }))
 }
 
 // scale gives a job that will be resumed as many pods as were admitted.

@@ -33,7 +33,9 @@ import (
 
 // The rules, by the stage that a job is in.
 var (
-	managedRules   = []rule{finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, takeOver, letGo}
+	managedRules = []rule{
+		finish, awaitChild, stopWithoutUnit, enter, replaceStale, yieldName, takeOver, withdrawOverdue, letGo,
+	}
 	waitingRules   = []rule{holdOrAdopt, giveBack, deactivate, correct, resetEarly, restore, forget}
 	runningRules   = []rule{holdBack, deactivate, resumeAnew, withdrawNotice, recharge, follow, mirror}
 	suspendedRules = []rule{
@@ -58,10 +60,10 @@ func decide(s *Situation) Decision {
 	if s.Job == nil {
 		return orphan(s)
 	}
-	if s.Job.Object.GetDeletionTimestamp() != nil {
-		return Decision{} // the unit goes with its owner
-	}
 	s.rel = jobunit.Relate(s.Job, s.Unit)
+	if s.Job.Object.GetDeletionTimestamp() != nil {
+		return overdueInDeletion(s) // the unit goes with its owner
+	}
 	if !s.Managed && !isReleased(s) && !mustStop(s) {
 		return unmanaged(s)
 	}
@@ -90,7 +92,7 @@ func orphan(s *Situation) Decision {
 		u.Spec.ConsumerRef != nil && !jobunit.RefersTo(s.Kind, u.Spec.ConsumerRef) {
 		return Decision{}
 	}
-	return do(DeleteUnit{Unit: u})
+	return endLeft(s, do(DeleteUnit{Unit: u}))
 }
 
 // isReleased: a job that was let go keeps its unit to its end, managed or not; its pods carry our marks.

@@ -159,7 +159,7 @@ func describe(d Decision) string {
 	lines := make([]string, 0, len(d.Do))
 	if d.Look != LookNowhere {
 		return map[Look]string{LookAtPods: "look at pods", LookAtRefusals: "look at refusals", LookAtUnit: "read unit",
-			LookAtJob: "read job", LookAtRunning: "look at running pods"}[d.Look]
+			LookAtJob: "read job", LookAtRunning: "look at running pods", LookAtLeft: "look at left pods"}[d.Look]
 	}
 	for _, action := range d.Do {
 		switch a := action.(type) {
@@ -184,6 +184,8 @@ func describe(d Decision) string {
 			lines = append(lines, "reset start")
 		case Tell:
 			lines = append(lines, "tell"+reason(a.Event))
+		case EndPods:
+			lines = append(lines, fmt.Sprintf("end %d pods", len(a.Pods)))
 		case Notify:
 			verb := map[bool]string{true: "notify", false: "withdraw"}[a.Notice != nil]
 			for _, pod := range a.Pods {
@@ -870,4 +872,52 @@ func TestFormerPreemptibleLabel(t *testing.T) {
 	former := made.DeepCopy()
 	former.Labels[v1alpha1.LabelPreemptibleFallback] = "true"
 	require.Equal(t, made.Labels, jobunit.Corrected(former, made).Labels)
+}
+
+// What is written after a job was queued counts as well, and in the form in which caches keep jobs.
+func TestPodsThatStayAreNotResumed(t *testing.T) {
+	const released = "job suspend=false [Admitted]"
+	for name, tc := range map[string]struct {
+		value any
+		path  []string
+		want  string
+	}{
+		"finalizers": {[]any{"example.com/mine"}, []string{"metadata", "finalizers"}, "delete unit [UnitReplaced]"},
+		"too long":   {int64(3601), []string{"spec", "terminationGracePeriodSeconds"}, "delete unit [UnitReplaced]"},
+		"an hour":    {int64(3600), []string{"spec", "terminationGracePeriodSeconds"}, released},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := queued(t).phase(v1alpha1.PhaseDequeued).with(jobRead)
+			s.job(tc.value, append([]string{"spec", "template"}, tc.path...)...)
+			require.Equal(t, tc.want, describe(s.decide()))
+			require.Equal(t, tc.want, describe(Decide(asCached(t, s.Situation))))
+		})
+	}
+}
+
+// A job is deleted without its pods, or stays for a finalizer while its quota is taken back (S2).
+func TestLeftPods(t *testing.T) {
+	ends := func(s *Situation) { s.EndsLeft = true }
+	left := func(n int) func(*Situation) { return func(s *Situation) { s.Left = make([]Pod, n) } }
+	admittedOnce := func(u *v1alpha1.QueueUnit) { u.Status.Attempts = 1 }
+	deleted := func(t *testing.T) *scene {
+		return taken(t).unit(admittedOnce).job("2026-01-02T03:04:00Z", "metadata", "deletionTimestamp").with(later(time.Minute))
+	}
+	orphan := func(t *testing.T) *scene { return running(t).unit(admittedOnce).with(gone).with(jobRead) }
+	for name, tc := range map[string]struct {
+		scene *scene
+		want  string
+	}{
+		"not configured":         {orphan(t), "delete unit"},
+		"they are looked at":     {orphan(t).with(ends), "look at left pods"},
+		"none":                   {orphan(t).with(ends).with(left(0)), "delete unit"},
+		"two":                    {orphan(t).with(ends).with(left(2)), "end 2 pods; delete unit"},
+		"it was never admitted":  {queued(t).with(gone).with(jobRead).with(ends), "delete unit"},
+		"a finalizer keeps it":   {deleted(t), "status Enqueued [CannotSuspend]"},
+		"and pods end":           {deleted(t).with(ends).with(left(2)), "end 2 pods; status Enqueued [CannotSuspend]"},
+		"it may go in a minute":  {deleted(t).with(ends).with(later(time.Minute - time.Second)), "later"},
+		"it holds its quota yet": {running(t).job("2026-01-02T03:04:00Z", "metadata", "deletionTimestamp").with(ends), ""},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, describe(tc.scene.decide())) })
+	}
 }

@@ -100,6 +100,8 @@ type Situation struct {
 	RequeuesSuspended bool
 	// LostUnit: the unit of the job lost its quota to others, and was deleted before the job was suspended.
 	LostUnit bool
+	// SuspensionRefused is why the API server refused to suspend the job when that was tried last.
+	SuspensionRefused string
 	// QueuePreempts: the queue of the unit suspends jobs so that others are admitted.
 	QueuePreempts bool
 	// MostGrace is the longest grace that the queue of the unit gives.
@@ -107,6 +109,9 @@ type Situation struct {
 	Bound     Bound
 	// Running are the pods of the job that run; nil: nobody has looked.
 	Running []Pod
+	// EndsLeft: pods end that a deleted job has left behind. Left are those of this job; nil: nobody has looked.
+	EndsLeft bool
+	Left     []Pod
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
 	// looked.
 	Refusal *string
@@ -134,6 +139,9 @@ func (s *Situation) ask() {
 	}
 	s.demand.CheckPath(s.PathError)
 	s.demand.CheckScheduler(s.Creation, s.Schedules)
+	if !s.Kind.OfPods() { // those were made with what they have
+		s.demand.CheckTermination()
+	}
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)
 	}

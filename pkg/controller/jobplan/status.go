@@ -17,7 +17,6 @@ limitations under the License.
 package jobplan
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -97,7 +96,7 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 	u.Status.PodState = nil
 	for _, held := range []string{
 		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionPodsReady,
-		v1alpha1.ConditionResizePending,
+		v1alpha1.ConditionResizePending, v1alpha1.ConditionCannotSuspend,
 	} {
 		if meta.FindStatusCondition(u.Status.Conditions, held) != nil {
 			setCondition(u, held, metav1.ConditionFalse, reason, message, now)
@@ -150,56 +149,4 @@ func conditionStatus(ok bool) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
-}
-
-// covers says whether what a unit was admitted with is enough for what its job asks, and holds enough for the pods
-// that it has still to run: no resource that both name is asked for beyond it. Resources that the admission does not
-// name are not limited by the quota.
-func covers(u, want *v1alpha1.QueueUnit, left corev1.ResourceList) bool {
-	return fits(want.Spec.Request, u.Spec.Request) && samePods(u.Spec.PodSets, want.Spec.PodSets) && holds(u, left)
-}
-
-// holds says whether a unit holds enough of what it was admitted with.
-func holds(u *v1alpha1.QueueUnit, asked corev1.ResourceList) bool {
-	held := map[corev1.ResourceName]bool{}
-	total := corev1.ResourceList{}
-	for _, a := range u.Status.Admissions {
-		for name, quantity := range a.Resources {
-			sum := total[name]
-			sum.Add(quantity)
-			total[name] = sum
-			held[name] = true
-		}
-	}
-	for name := range held {
-		if amount, ok := asked[name]; ok && amount.Cmp(total[name]) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// fits says whether every amount asked for is named and enough in have.
-func fits(ask, have corev1.ResourceList) bool {
-	for name, quantity := range ask {
-		got, ok := have[name]
-		if (!ok && !quantity.IsZero()) || quantity.Cmp(got) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// samePods says whether want has no pod set that have lacks, and none with more pods.
-func samePods(have, want []v1alpha1.PodSet) bool {
-	counts := make(map[string]int32, len(have))
-	for i := range have {
-		counts[have[i].Name] = have[i].Count
-	}
-	for i := range want {
-		if n, ok := counts[want[i].Name]; !ok || want[i].Count > n {
-			return false
-		}
-	}
-	return true
 }

@@ -49,7 +49,7 @@ func holdOrAdopt(s *Situation) (Decision, bool) {
 		if d, answers := giveNotice(s); answers {
 			return d, true
 		}
-		return do(append([]Action{suspend(s)}, tellRefusal(s)...)...), true
+		return do(append(append(overdue(s), suspend(s)), tellRefusal(s)...)...), true
 	}
 }
 

@@ -184,6 +184,11 @@ type said struct {
 	of        *compiled
 }
 
+// Selects says whether labels of another system are understood in a namespace.
+func (t Table) Selects(namespaceLabels map[string]string) bool {
+	return slices.ContainsFunc(t, func(c compiled) bool { return c.namespaces.Matches(labels.Set(namespaceLabels)) })
+}
+
 // Asks says whether one of the sets of labels names a queue that is listed for the namespace.
 func (t Table) Asks(namespaceLabels map[string]string, sets ...map[string]string) bool {
 	return slices.ContainsFunc(t.find(namespaceLabels, sets), func(s said) bool {

@@ -154,7 +154,7 @@ func (p *projection) of(value any) any {
 	case p.whole:
 		return value
 	case p.template:
-		return podtemplate.ReduceValue(value)
+		return podtemplate.QueuedValue(value)
 	}
 	switch v := value.(type) {
 	case map[string]any:

@@ -75,6 +75,9 @@ type Jobs struct {
 	// UnmanagedJobs says what becomes of jobs of these kinds in the selected namespaces that ask for no queue. Absent is
 	// Warn where NamespaceSelector names namespaces, and Pass where it selects all.
 	UnmanagedJobs UnmanagedJobs `json:"unmanagedJobs,omitempty"`
+	// LeftPods says what becomes of pods that an admitted job leaves behind when it is deleted without them. Absent is
+	// Keep.
+	LeftPods LeftPods `json:"leftPods,omitempty"`
 }
 
 // defaultKind is what is managed where no kinds are named.
@@ -103,6 +106,16 @@ const (
 	UnmanagedWarn UnmanagedJobs = "Warn"
 	// UnmanagedGate: they are told as well, and their pods are not scheduled.
 	UnmanagedGate UnmanagedJobs = "Gate"
+)
+
+// LeftPods is what becomes of pods whose job is gone, or is being deleted and stays.
+type LeftPods string
+
+const (
+	// LeftPodsKeep: they run to their end, and keep the quota of their unit as long.
+	LeftPodsKeep LeftPods = "Keep"
+	// LeftPodsEnd: they get an active deadline of a second.
+	LeftPodsEnd LeftPods = "End"
 )
 
 // Default is what holds where nothing is configured.
@@ -151,6 +164,11 @@ func Parse(text string) (Jobs, error) {
 	default:
 		return Jobs{}, fmt.Errorf("%s.manageMappedNamespaces: %q is none of %s, %s and %s",
 			Key, m.ManageMappedNamespaces, MappedNever, MappedLabelled, MappedAlways)
+	}
+	switch m.LeftPods {
+	case "", LeftPodsKeep, LeftPodsEnd:
+	default:
+		return Jobs{}, fmt.Errorf("%s.leftPods: %q is none of %s and %s", Key, m.LeftPods, LeftPodsKeep, LeftPodsEnd)
 	}
 	switch m.UnmanagedJobs {
 	case UnmanagedPass, UnmanagedWarn, UnmanagedGate:

@@ -62,6 +62,7 @@ type Predicate struct {
 	gangs            []string
 	defaults         []jobdefaults.Entry
 	unmanaged        UnmanagedJobs
+	endsLeftPods     bool
 	hash             string
 }
 
@@ -99,6 +100,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 		gangs:            m.Gangs,
 		defaults:         m.JobDefaults,
 		unmanaged:        m.UnmanagedJobs,
+		endsLeftPods:     m.LeftPods == LeftPodsEnd,
 		hash:             m.Hash(),
 	}
 	for i := range kinds {

@@ -175,5 +175,33 @@ func ReduceValue(template any) any {
 	return kept
 }
 
+// endingFields are those of a pod template that say how its pods end.
+var endingFields = fields{
+	"metadata": {"finalizers": nil},
+	"spec":     {"terminationGracePeriodSeconds": nil},
+}
+
+// QueuedValue is what the queue needs of a template as it was decoded: ReduceValue, and how the pods end.
+func QueuedValue(template any) any {
+	whole, ok := template.(map[string]any)
+	if !ok {
+		return template
+	}
+	kept := ReduceValue(template).(map[string]any)
+	for part, ending := range endingFields.of(whole) {
+		if fields, ok := ending.(map[string]any); ok && len(fields) > 0 {
+			into, ok := kept[part].(map[string]any)
+			if !ok {
+				into = map[string]any{}
+				kept[part] = into
+			}
+			for name, value := range fields {
+				into[name] = value
+			}
+		}
+	}
+	return kept
+}
+
 // ForScheduling are the fields of a template that scheduling needs, with all annotations.
 func ForScheduling(template map[string]any) map[string]any { return schedulingFields.of(template) }

@@ -85,6 +85,12 @@ func TestAPlanReachesEverything(t *testing.T) {
 	require.Contains(t, text, victimUID)
 	require.Contains(t, text, uidMark)
 	require.Contains(t, text, long(1<<20))
+	for _, attack := range []string{
+		`"fill":"` + long(mostAnnotations-800) + `"`, `"finalizers":["example.com/kept"]`, `"controller":true`,
+		`"koord-queue/hold":"true"`, `"active":false`, `gang.scheduling.koordinator.sh/groups`,
+	} {
+		require.Contains(t, text, attack)
+	}
 }
 
 // What is put into an object from a table is a copy.

@@ -50,6 +50,13 @@ var stories = []struct {
 	{2, tellBegunAnew},
 	{2, tellAlone},
 	{2, tellForeign},
+	{1, tellFull},
+	{2, tellKeptInDeletion},
+	{2, tellBare},
+	{2, tellOwned},
+	{2, tellFirmMember},
+	{2, tellForNothing},
+	{2, tellOnAndOff},
 }
 
 // tellJob makes a job with the worst fields, and changes it later.

@@ -268,6 +268,7 @@ func TestTenancyOfKinds(t *testing.T) {
 				t.Run(at+" of a quota", func(t *testing.T) { a.isBounded(t, at) })
 			}
 			t.Run("priority", a.prioritizes)
+			t.Run("annotations", a.isLarge)
 			if name == "RayCluster" {
 				t.Run("many groups", a.hasManyGroups)
 			}
@@ -406,6 +407,15 @@ func (a *attack) isBounded(t *testing.T, at string) {
 			metav1.UpdateOptions{})
 		refused(t, err, c.why)
 	}
+}
+
+// isLarge leaves the controller no room for its marks.
+func (a *attack) isLarge(t *testing.T) {
+	job := func() *unstructured.Unstructured {
+		return a.with(a.read(), "metadata.annotations", "n", strings.Repeat("x", 128<<10))
+	}
+	require.NoError(t, a.create(job()), "it is not queued")
+	refused(t, a.create(a.with(job(), "metadata.labels", v1alpha1.LabelQuotaName, "quota-a")), tooMuch)
 }
 
 // The namespace allows numbers up to 100.

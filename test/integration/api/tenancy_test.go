@@ -248,6 +248,8 @@ func TestTenancy(t *testing.T) {
 	manage(t, adminTenant(t))
 	t.Run("schedulers", tenancyOfSchedulers)
 	t.Run("leaving", tenancyOfLeaving)
+	t.Run("jobs that stay", tenancyOfWhatKeepsAJob)
+	t.Run("our accounts", tenancyOfOurAccounts)
 	t.Run("gangs", tenancyOfGangs)
 	t.Run("classes", tenancyOfClasses)
 	t.Run("without the ConfigMap", tenancyWithoutConfigMap)

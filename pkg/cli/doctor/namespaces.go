@@ -1,0 +1,88 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+)
+
+// The policies of tenancy look at objects that name a quota, and at all objects of namespaces with a label. Jobs that
+// are queued for another reason need that label on their namespace.
+
+// unlabelled reads which namespaces lack it. The quotas have been read.
+func (r *reader) unlabelled() {
+	i := r.into
+	if i.ManagedJobs == nil {
+		return
+	}
+	m, err := managedjobs.From(i.ManagedJobs.Data)
+	if err != nil {
+		return // Examine says so
+	}
+	predicate, err := managedjobs.NewPredicate(m)
+	if err != nil {
+		return
+	}
+	r.each("namespaces", &corev1.NamespaceList{}, "", func(namespace client.Object) {
+		name, labels := namespace.GetName(), namespace.GetLabels()
+		if labels[v1alpha1.LabelManaged] != "true" && managedjobs.QueuesUnnamed(predicate, name, labels, i.takes(name)) {
+			i.Unlabelled = append(i.Unlabelled, name)
+		}
+	})
+}
+
+// takes says whether Koordinator charges pods of the namespace to a quota without a label.
+func (i *Installation) takes(namespace string) bool {
+	for n := range i.Quotas {
+		quota := &i.Quotas[n]
+		var listed []string
+		err := json.Unmarshal([]byte(quota.GetAnnotations()[extension.AnnotationQuotaNamespaces]), &listed)
+		own := quota.GetName() == namespace && quota.GetNamespace() == namespace
+		if own || err == nil && slices.Contains(listed, namespace) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostNamed bounds how many namespaces a finding names.
+const mostNamed = 10
+
+// unboundedNamespaces are those whose jobs no policy bounds.
+func (i *Installation) unboundedNamespaces() []Finding {
+	if len(i.Unlabelled) == 0 {
+		return nil
+	}
+	names := strings.Join(i.Unlabelled[:min(len(i.Unlabelled), mostNamed)], ", ")
+	if more := len(i.Unlabelled) - mostNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return []Finding{{Warning, "NamespaceNotLabelled", fmt.Sprintf("Jobs of these namespaces are queued without a label, "+
+		"and the policies of tenancy do not bound their templates: %s.", names),
+		"kubectl label namespace NAME " + v1alpha1.LabelManaged + "=true"}}
+}

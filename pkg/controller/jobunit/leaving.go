@@ -1,0 +1,53 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobunit
+
+import (
+	"fmt"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
+)
+
+// MostTerminationSeconds is the longest terminationGracePeriodSeconds of pods of a job that is queued. The policies of
+// tenancy have the same bound by default.
+const MostTerminationSeconds = 3600
+
+// CheckTermination finds pods that would keep their quota for long after the job was suspended. Resuming writes the
+// label of the quota into them, and no policy sees the job as one of a queue if its namespace, or a label of another
+// system, is the reason why it is queued.
+func (d *Demand) CheckTermination() {
+	if d.Problem != nil {
+		return
+	}
+	for i, template := range d.Templates() {
+		wrong := ""
+		switch seconds := template.Spec.TerminationGracePeriodSeconds; {
+		case len(template.Finalizers) > 0:
+			wrong = fmt.Sprintf("have the finalizer %q, which keeps their quota after they end: remove it",
+				template.Finalizers[0])
+		case seconds != nil && *seconds > MostTerminationSeconds:
+			wrong = fmt.Sprintf("may take %d seconds to end: terminationGracePeriodSeconds is at most %d", *seconds,
+				MostTerminationSeconds)
+		default:
+			continue
+		}
+		d.Problem = &Problem{Reason: unitcondition.ReasonSlowTermination,
+			Message: event.Short(fmt.Sprintf("pods of %s %s", d.PodSets[i].Name, wrong))}
+		return
+	}
+}
