@@ -82,7 +82,7 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 	case jobplan.LookAtPods:
 		s.Bound, err = o.bound(ctx, s.Job)
 	case jobplan.LookAtRefusals:
-		said := o.refusal(ctx, s.Job)
+		said := o.refusal(ctx, s.Job, time.Time{})
 		s.Refusal = &said
 	case jobplan.LookAtUnit:
 		err = o.readUnit(ctx, s)
@@ -90,6 +90,8 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 		err = o.readJob(ctx, s)
 	case jobplan.LookAtRunning:
 		s.Running, err = runningPods(ctx, o.live, s.Job)
+	case jobplan.LookAtStall:
+		s.Stall, err = o.stalled(ctx, s)
 	case jobplan.LookNowhere:
 	}
 	return err

@@ -43,6 +43,8 @@ type remembered struct {
 	patched time.Time
 	// owing is the unit that lost its quota to others, while the job has not been suspended since.
 	owing types.UID
+	// stall is when somebody last looked why the job does not run.
+	stall time.Time
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
@@ -54,6 +56,7 @@ type remembered struct {
 // observe fills in what is remembered, and forgets what no longer holds.
 func (m *remembered) observe(s *jobplan.Situation) {
 	now := s.Now.Time
+	s.StallSeen = m.stall
 	if s.Unit != nil {
 		m.created = time.Time{}
 	}

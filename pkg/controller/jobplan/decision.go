@@ -56,6 +56,8 @@ const (
 	LookAtJob
 	// LookAtRunning fills in Running.
 	LookAtRunning
+	// LookAtStall fills in Stall.
+	LookAtStall
 )
 
 // Action is one step.
