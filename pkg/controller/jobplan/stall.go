@@ -17,29 +17,20 @@ limitations under the License.
 package jobplan
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // An admitted job that does not run says why. Most jobs run within seconds, so nobody looks before StallPatience. Each
 // look reads pods and events from the API server, so looks become rarer the longer the job has been admitted.
 
-const (
-	// StallPatience is how long after its admission a job may be without all its pods before somebody looks.
-	StallPatience = 40 * time.Second
-	// Looks are between this and that time apart.
-	leastStallInterval = time.Minute
-	mostStallInterval  = 10 * time.Minute
-)
+// StallPatience is how long after its admission a job may be without all its pods before somebody looks.
+const StallPatience = 40 * time.Second
 
 // sayStall adds to a decision about an admitted job why the job does not run, or when to look for that.
 func sayStall(s *Situation, d Decision) Decision {
@@ -55,8 +46,8 @@ func sayStall(s *Situation, d Decision) Decision {
 	}
 	after := updated(s.Unit, s.Now)
 	before := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionPodsReady)
-	if !setStall(after, s.Stall, s.Now) {
-		d.After = sooner(d.After, stallInterval(s, s.Now.Time))
+	if !s.Stall.SayIn(after, s.Now) {
+		d.After = sooner(d.After, stall.Interval(s.Unit.Status.LastAllocateTime.Time, s.Now.Time))
 		return d
 	}
 	step := PatchUnitStatus{Before: s.Unit, After: after}
@@ -75,40 +66,10 @@ func stallDue(s *Situation) time.Time {
 		return first
 	}
 	if !s.StallSeen.Before(first) {
-		return s.StallSeen.Add(stallInterval(s, s.StallSeen))
+		return s.StallSeen.Add(stall.Interval(admitted, s.StallSeen))
 	}
 	return first
 }
-
-// stallInterval after a look at this time grows with the time since the admission.
-func stallInterval(s *Situation, seen time.Time) time.Duration {
-	return min(max(seen.Sub(s.Unit.Status.LastAllocateTime.Time)/4, leastStallInterval), mostStallInterval)
-}
-
-// setStall says in a unit why its job does not run, and whether that is news. Where pods were ready once, the reason and
-// the time stay, because a time-out goes by them.
-func setStall(u *v1alpha1.QueueUnit, found *stall.Finding, now metav1.Time) bool {
-	was := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady)
-	reason, message := found.Reason, found.Message
-	switch {
-	case was != nil && was.Reason == v1alpha1.ReasonPodsLost && reason != "":
-		lost, _, _ := strings.Cut(was.Message, lostFor)
-		reason, message = v1alpha1.ReasonPodsLost, lost+lostFor+fmt.Sprintf("%s: %s", found.Reason, found.Message)
-	case reason != "":
-	case was != nil && unitcondition.Stalled(was.Reason):
-		reason, message = v1alpha1.ReasonPodsStarting, someReady
-	default:
-		return false
-	}
-	if was != nil && was.Status == metav1.ConditionFalse && was.Reason == reason && was.Message == message {
-		return false
-	}
-	setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, reason, message, now)
-	return true
-}
-
-// lostFor separates how many pods are ready from why the others are not.
-const lostFor = "; "
 
 // sooner is the shorter of two times that are not zero.
 func sooner(a, b time.Duration) time.Duration {

@@ -78,12 +78,12 @@ func TestAStalledJobSaysWhy(t *testing.T) {
 		"an eviction said something": {releasedFor(t, minute).says("IdleReservation", "no pod").found(gatedPods),
 			"status Dequeued [PodsGated]", "PodsGated", "gated"},
 		"over": {releasedFor(t, minute).says("PodsGated", "gated").found(stall.Finding{}), "status Dequeued",
-			"PodsStarting", someReady},
+			"PodsStarting", stall.SomeReady},
 		"pods were ready": {releasedFor(t, minute).says("PodsLost", lost).found(gatedPods), "status Dequeued [PodsGated]",
 			"PodsLost", lost + "; PodsGated: gated"},
 		"pods were ready, told": {releasedFor(t, minute).says("PodsLost", lost+"; PodsGated: gated").found(gatedPods),
 			"later", "PodsLost", lost + "; PodsGated: gated"},
-		"half of it runs": {releasedFor(t, minute).ready(1).phase(v1alpha1.PhaseRunning).says("PodsStarting", someReady).
+		"half of it runs": {releasedFor(t, minute).ready(1).phase(v1alpha1.PhaseRunning).says("PodsStarting", stall.SomeReady).
 			unit(func(u *v1alpha1.QueueUnit) { u.Status.Admissions[0].Running = 1 }).found(gatedPods), "status Running [PodsGated]", "PodsGated", "gated"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestLooksBecomeRarer(t *testing.T) {
 		if looks == 0 {
 			require.LessOrEqual(t, s.Now.Sub(admitted), time.Minute)
 		} else {
-			require.GreaterOrEqual(t, s.Now.Sub(s.StallSeen), leastStallInterval)
+			require.GreaterOrEqual(t, s.Now.Sub(s.StallSeen), stall.LeastInterval)
 		}
 		s.StallSeen = s.Now.Time
 	}
