@@ -76,6 +76,8 @@ type Shared struct {
 	Events  *event.Slots
 	// Notices is the pace at which pods are told that their jobs will be suspended.
 	Notices flowcontrol.PassiveRateLimiter
+	// Stalls is the pace at which admitted jobs that do not run are looked at.
+	Stalls flowcontrol.PassiveRateLimiter
 	// Survey of nodes and quotas, for warnings.
 	Survey *survey.Survey
 }
@@ -125,6 +127,9 @@ func (r *JobReconciler) carryOut(ctx context.Context, s jobplan.Situation) (ctrl
 			if err := r.observer().look(ctx, &s, d.Look); err != nil {
 				return r.failed(ctx, err)
 			}
+			if d.Look == jobplan.LookAtStall {
+				r.memory.Of(s.Job.Object).stall = s.Now.Time
+			}
 			continue
 		}
 		w := r.writer(&s)
@@ -143,6 +148,9 @@ func (r *JobReconciler) carryOut(ctx context.Context, s jobplan.Situation) (ctrl
 func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, error) {
 	if errors.Is(err, errUnitOnItsWay) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
+	}
+	if errors.Is(err, errStallPace) {
+		return ctrl.Result{RequeueAfter: stallDelay}, nil
 	}
 	if errors.Is(err, errNoticePace) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

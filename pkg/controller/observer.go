@@ -85,7 +85,7 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 	case jobplan.LookAtPods:
 		s.Bound, err = o.bound(ctx, s.Job)
 	case jobplan.LookAtRefusals:
-		said := o.refusal(ctx, s.Job)
+		said := o.refusal(ctx, s.Job, time.Time{})
 		s.Refusal = &said
 	case jobplan.LookAtUnit:
 		err = o.readUnit(ctx, s)
@@ -95,6 +95,8 @@ func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Lo
 		s.Running, err = jobpods.Running(ctx, o.live, s.Job)
 	case jobplan.LookAtLeft:
 		s.Left, err = jobpods.Left(ctx, o.live, s)
+	case jobplan.LookAtStall:
+		s.Stall, err = o.stalled(ctx, s)
 	case jobplan.LookNowhere:
 	}
 	return err

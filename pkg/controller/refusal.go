@@ -31,21 +31,23 @@ import (
 )
 
 // A job whose pods the API server refuses, for a ResourceQuota, a LimitRange or a webhook, makes none, and loses its
-// quota for that. Its own controller says in events what the refusal was. They are read once, as the job is suspended.
+// quota for that. Its own controller says in events what the refusal was. They are read while the job does not run, and
+// once more as it is suspended.
 
 // mostEvents bounds what is read of a namespace.
 const mostEvents = 100
 
-// refusal is what the API server said last when it refused a pod of the job, as its controller tells it in an event;
-// empty if it says nothing. Where events cannot be read nothing is known, and the job is suspended all the same.
-func (o *observer) refusal(ctx context.Context, opened *jobs.Job) string {
+// refusal is what the API server said last when it refused a pod of the job, as its controller tells it in an event
+// since this time; empty if it says nothing. Where events cannot be read nothing is known, and the job is suspended all the same.
+func (o *observer) refusal(ctx context.Context, opened *jobs.Job, since time.Time) string {
 	job := opened.Object
-	said, err := o.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.uid": string(job.GetUID())}, "")
+	said, err := o.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.uid": string(job.GetUID())}, "", since)
 	for _, child := range o.kind.Children {
+		of := fields.Set{"involvedObject.kind": child.GVK.Kind}
 		if err != nil || said != "" {
 			break
 		}
-		said, err = o.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.kind": child.GVK.Kind}, job.GetName()+"-")
+		said, err = o.refusals(ctx, job.GetNamespace(), of, job.GetName()+"-", since)
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read why a job made no pod", "job", klog.KObj(job))
@@ -54,8 +56,10 @@ func (o *observer) refusal(ctx context.Context, opened *jobs.Job) string {
 	return said
 }
 
-// refusals finds the last one among events of these objects, whose names begin so.
-func (o *observer) refusals(ctx context.Context, namespace string, of fields.Set, prefix string) (string, error) {
+// refusals finds the last one since this time among events of these objects, whose names begin so.
+func (o *observer) refusals(
+	ctx context.Context, namespace string, of fields.Set, prefix string, since time.Time,
+) (string, error) {
 	of["type"] = corev1.EventTypeWarning
 	events := &corev1.EventList{}
 	err := o.live.List(ctx, events, client.InNamespace(namespace), client.Limit(mostEvents),
@@ -66,7 +70,8 @@ func (o *observer) refusals(ctx context.Context, namespace string, of fields.Set
 	var last *corev1.Event
 	for i := range events.Items {
 		e := &events.Items[i]
-		if !strings.HasPrefix(e.Reason, "FailedCreate") || !strings.HasPrefix(e.InvolvedObject.Name, prefix) {
+		if !strings.HasPrefix(e.Reason, "FailedCreate") || !strings.HasPrefix(e.InvolvedObject.Name, prefix) ||
+			saidAt(e).Before(since) {
 			continue
 		}
 		if last == nil || saidAt(e).After(saidAt(last)) {

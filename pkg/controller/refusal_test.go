@@ -97,5 +97,5 @@ func TestRefusalsOfChildren(t *testing.T) {
 	}
 	w.create(eventOf("a", child("j-workers-0"), "FailedCreate", "no room", time.Second))
 	w.create(eventOf("b", child("k-workers-0"), "FailedCreate", "is of another", time.Minute))
-	require.Equal(t, "no room", w.r.observer().refusal(t.Context(), jobs.Open(kind, job)))
+	require.Equal(t, "no room", w.r.observer().refusal(t.Context(), jobs.Open(kind, job), time.Time{}))
 }

@@ -45,6 +45,8 @@ type remembered struct {
 	owing types.UID
 	// refusal is why the API server refused the last suspension; empty if the job is suspended, or nobody tried.
 	refusal string
+	// stall is when somebody last looked why the job does not run.
+	stall time.Time
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
@@ -56,6 +58,7 @@ type remembered struct {
 // observe fills in what is remembered, and forgets what no longer holds.
 func (m *remembered) observe(s *jobplan.Situation) {
 	now := s.Now.Time
+	s.StallSeen = m.stall
 	if s.Unit != nil {
 		m.created = time.Time{}
 	}

@@ -130,6 +130,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		Reports:  flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
 		Events:   event.NewSlots(o.EventsPerSecond),
 		Notices:  flowcontrol.NewTokenBucketPassiveRateLimiter(noticesPerSecond, noticesAtOnce),
+		Stalls:   flowcontrol.NewTokenBucketPassiveRateLimiter(stallsPerSecond, stallsAtOnce),
 		Survey:   survey.New(mgr.GetAPIReader(), o.Clock),
 	}
 	kinds := &KindSet{mgr: mgr, options: o, shared: shared, predicate: o.Predicate, changed: make(chan struct{}, 1)}

@@ -19,6 +19,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +140,9 @@ func (w *world) hooks() interceptor.Funcs {
 			if pods, ok := list.(*metav1.PartialObjectMetadataList); ok && pods.Kind == "PodList" {
 				return w.boundPods(ctx, pods, opts...)
 			}
+			if pods, ok := list.(*corev1.PodList); ok {
+				return w.podsOf(ctx, pods, opts...)
+			}
 			if quotas, ok := list.(*metav1.PartialObjectMetadataList); ok && quotas.Kind == "ElasticQuotaList" {
 				return w.quotasNamed(ctx, quotas, opts...)
 			}
@@ -170,6 +175,32 @@ func (w *world) boundPods(
 			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: pods.Items[i].ObjectMeta})
 		}
 	}
+	return nil
+}
+
+// podsOf answers lists of whole pods, page by page.
+func (w *world) podsOf(ctx context.Context, list *corev1.PodList, opts ...client.ListOption) error {
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	require.NotZero(w.t, o.Limit)
+	if err := w.base.List(ctx, list, client.InNamespace(o.Namespace),
+		client.MatchingLabelsSelector{Selector: o.LabelSelector}); err != nil {
+		return err
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
+		return !o.FieldSelector.Matches(fields.Set{"status.phase": string(pod.Status.Phase)})
+	})
+	from := 0
+	if o.Continue != "" {
+		var err error
+		from, err = strconv.Atoi(o.Continue)
+		require.NoError(w.t, err)
+	}
+	to := from + int(o.Limit)
+	if to < len(list.Items) {
+		list.Continue = strconv.Itoa(to)
+	}
+	list.Items = list.Items[from:min(to, len(list.Items))]
 	return nil
 }
 

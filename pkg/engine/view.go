@@ -60,6 +60,9 @@ type UnitInfo struct {
 	Outstanding resources.List
 	// Writing: a decision about the unit is in flight.
 	Writing bool
+	// LosesAt is when the time-out LosesFor gives its quota back if it goes on as it is; zero for never.
+	LosesAt  time.Time
+	LosesFor unit.Reason
 }
 
 // UnitRow is what a list says of a unit.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
@@ -128,6 +129,8 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	state := v.e.core.read()
 	info := UnitInfo{UnitRow: v.rows([]*unitRecord{rec})[0], Writing: rec.flight != nil}
 	info.Explanation, _ = state.Explain(key)
+	loses := admission.Of(state, key, v.Now(), life.ExpiryOf)
+	info.LosesAt, info.LosesFor = loses.At, loses.Reason
 	if info.Held.Len() > 0 {
 		info.Outstanding = info.Held.Sub(state.PodsUse(key).Mask(info.Held)).Floor0()
 	}

@@ -53,7 +53,21 @@ const (
 	ReasonCannotSuspend = "CannotSuspend"
 	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they are in line again.
 	ReasonNotPlaced = "NotPlaced"
+
+	// ReasonPodsNotCreated says that pods of an admitted job cannot be created, or that it has none.
+	ReasonPodsNotCreated = "PodsNotCreated"
+	// ReasonPodsGated says that pods of an admitted job have scheduling gates that the queue did not set.
+	ReasonPodsGated = "PodsGated"
+	// ReasonPodsPending says that pods of an admitted job find no node.
+	ReasonPodsPending = "PodsPending"
+	// ReasonContainersWaiting says that pods of an admitted job are on nodes and their containers do not run yet.
+	ReasonContainersWaiting = "ContainersWaiting"
+	// ReasonContainersCrashing says that containers of an admitted job end with errors.
+	ReasonContainersCrashing = "ContainersCrashing"
 )
+
+// Stalled says that a reason of the condition PodsReady is why an admitted job does not run.
+func Stalled(reason string) bool { return slices.Contains(stalled, reason) }
 
 // Row says that a writer gives a condition a status.
 type Row struct {
@@ -85,7 +99,7 @@ var rows = []Row{
 	{v1alpha1.ConditionPodsReady, metav1.ConditionFalse, unit.WriterScheduler, nil,
 		lost + ", or why no pod of it is on a node"},
 	{v1alpha1.ConditionPodsReady, metav1.ConditionFalse, unit.WriterController, slices.Concat(
-		[]string{v1alpha1.ReasonPodsStarting, v1alpha1.ReasonPodsLost, v1alpha1.ReasonAdopted}, ended), ""},
+		[]string{v1alpha1.ReasonPodsStarting, v1alpha1.ReasonPodsLost, v1alpha1.ReasonAdopted}, stalled, ended), ""},
 	{v1alpha1.ConditionFinished, metav1.ConditionTrue, unit.WriterController, ended, ""},
 	{v1alpha1.ConditionEvicted, metav1.ConditionTrue, unit.WriterScheduler, nil, lost},
 	{v1alpha1.ConditionEvicted, metav1.ConditionTrue, unit.WriterController,
@@ -105,7 +119,10 @@ var rows = []Row{
 var (
 	adopted = []string{v1alpha1.ReasonAdopted}
 	ended   = []string{ReasonSucceeded, ReasonFailed}
-	parked  = []string{
+	stalled = []string{
+		ReasonPodsNotCreated, ReasonPodsGated, ReasonPodsPending, ReasonContainersWaiting, ReasonContainersCrashing,
+	}
+	parked = []string{
 		string(unit.ReasonInvalidRequest), string(unit.ReasonUnknownQuota), ReasonQuotaMismatch,
 		ReasonUnsupportedJob, ReasonOtherScheduler, ReasonSlowTermination,
 		ReasonHeldByOwner, ReasonSuspendedByOwner,

@@ -143,6 +143,10 @@ func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha
 		until := metav1.NewTime(info.Until)
 		s.NotBefore = &until
 	}
+	if !info.LosesAt.IsZero() {
+		at := metav1.NewTime(info.LosesAt)
+		s.LosesQuotaAt, s.LosesQuotaFor = &at, string(info.LosesFor)
+	}
 	for i := range info.Shortages {
 		s.Shortages = append(s.Shortages, shortageOf(&info.Shortages[i]))
 	}

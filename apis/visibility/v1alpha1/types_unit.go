@@ -77,6 +77,10 @@ type UnitStatus struct {
 	Held corev1.ResourceList `json:"held,omitempty"`
 	// outstanding is the part of held that no pod on a node uses yet.
 	Outstanding corev1.ResourceList `json:"outstanding,omitempty"`
+	// losesQuotaAt is when a time-out takes the quota of the unit back if its job goes on as it does now.
+	LosesQuotaAt *metav1.Time `json:"losesQuotaAt,omitempty"`
+	// losesQuotaFor is the reason of that time-out, for example IdleReservation.
+	LosesQuotaFor string `json:"losesQuotaFor,omitempty"`
 }
 
 // DryRun is what a unit would take if its queue had no dryRun.

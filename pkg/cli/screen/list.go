@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // none stands for an empty cell.
@@ -106,6 +107,11 @@ func reasonOf(u *v1alpha1.QueueUnit) (reason, message string) {
 		return c.Reason, c.Message
 	}
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionQuotaReserved); c != nil && c.Status == "False" {
+		return c.Reason, c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionPodsReady); c != nil && c.Status == "False" &&
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAdmitted) &&
+		(unitcondition.Stalled(c.Reason) || c.Reason == v1alpha1.ReasonPodsLost) {
 		return c.Reason, c.Message
 	}
 	return "", ""

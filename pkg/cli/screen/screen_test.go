@@ -101,7 +101,17 @@ func TestWhy(t *testing.T) {
 	}
 	backoff := waiting("backoff", "Backoff", "waits until 2026-01-01T12:01:00Z before it is tried again")
 	backoff.Status.Phase = v1alpha1.PhaseTimeoutBackoff
+	stalled := waiting("stalled", "", "")
+	stalled.Status.Phase, stalled.Status.Effective.Held = v1alpha1.PhaseDequeued, "cpu: 4"
+	stalled.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted"},
+		{Type: v1alpha1.ConditionPodsReady, Status: metav1.ConditionFalse, Reason: "PodsNotCreated",
+			Message: `pods of the job cannot be created; the job's own controller says: "exceeded quota: small"`},
+	}
 	for name, s := range map[string]*Story{
+		"why-stalled": {Unit: stalled, Live: &visibility.Unit{Status: visibility.UnitStatus{
+			LosesQuotaAt: ptr.To(before(-9 * time.Minute)), LosesQuotaFor: "IdleReservation",
+		}}},
 		"why-short": {
 			Unit: waiting("train", "QuotaExceeded", `quota "research": cpu`), Live: short(), MoreAhead: 1,
 			Ahead: []visibility.WaitingUnit{

@@ -118,6 +118,11 @@ func (p *pageWriter) reason(now time.Time, s *Story) {
 		at := s.Live.Status.NotBefore.Time
 		p.printf("  Not before %s (in %s).\n", at.UTC().Format(time.RFC3339), age(at, now))
 	}
+	if s.Live != nil && s.Live.Status.LosesQuotaAt != nil {
+		at := s.Live.Status.LosesQuotaAt.Time
+		p.printf("  If nothing changes, the time-out %s takes the quota back at %s (in %s).\n",
+			clean(s.Live.Status.LosesQuotaFor), at.UTC().Format(time.RFC3339), age(at, now))
+	}
 }
 
 // reason is that of the aggregated API, which has the amounts of this moment, or that of the object.

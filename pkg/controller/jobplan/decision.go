@@ -58,6 +58,8 @@ const (
 	LookAtRunning
 	// LookAtLeft fills in Left.
 	LookAtLeft
+	// LookAtStall fills in Stall.
+	LookAtStall
 )
 
 // Action is one step.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
@@ -150,10 +151,12 @@ func carryOut(o *Situation, d Decision) bool {
 		o.FreshJob = true
 	case LookAtRunning:
 		o.Running = []Pod{}
+	case LookAtStall:
+		o.Stall = &stall.Finding{Reason: unitcondition.ReasonPodsPending, Message: "no node"}
 	default:
 	}
 	did := d.Look != LookNowhere
-	if d.After > 0 {
+	if d.After > 0 && (o.Stall == nil || len(d.Do) > 0) { // a job that does not run is looked at again for as long
 		now, since := metav1.NewTime(o.Now.Add(d.After)), o.Now
 		if o.RunningSince != nil {
 			since = *o.RunningSince

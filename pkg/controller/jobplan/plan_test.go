@@ -159,7 +159,8 @@ func describe(d Decision) string {
 	lines := make([]string, 0, len(d.Do))
 	if d.Look != LookNowhere {
 		return map[Look]string{LookAtPods: "look at pods", LookAtRefusals: "look at refusals", LookAtUnit: "read unit",
-			LookAtJob: "read job", LookAtRunning: "look at running pods", LookAtLeft: "look at left pods"}[d.Look]
+			LookAtJob: "read job", LookAtRunning: "look at running pods", LookAtLeft: "look at left pods",
+			LookAtStall: "look at stall"}[d.Look]
 	}
 	for _, action := range d.Do {
 		switch a := action.(type) {

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -149,6 +150,8 @@ func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
 			fmt.Sprintf("pods of the job were ready and are not any more: %d are", running), now)
 	case before == nil || u.Status.Phase != v1alpha1.PhaseRunning:
 		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsStarting,
-			"some pods of the job are ready, and not all", now)
+			stall.SomeReady, now)
+		// The pods began to run at this time. The condition may have been False before, for a stall or an eviction.
+		meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime = now
 	}
 }

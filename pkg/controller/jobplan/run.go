@@ -95,7 +95,7 @@ func mirror(s *Situation) (d Decision, answers bool) {
 	if StartsToRun(s.Job, s.Unit) {
 		d = mirrorStart(s)
 	} else {
-		d = report(s)
+		d = sayStall(s, report(s))
 	}
 	d.Do = append(tellQuota(s), d.Do...)
 	return d, true

@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -117,6 +118,10 @@ type Situation struct {
 	Refusal *string
 	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
 	RunningSince *metav1.Time
+	// Stall is why the admitted job does not run; nil: nobody has looked. StallSeen is when somebody looked last in its
+	// present run; zero if nobody did.
+	Stall     *stall.Finding
+	StallSeen time.Time
 
 	// What follows from it: whose the unit is, the job as it is read, what it asks for, the unit that it should have, and
 	// its pod templates as resuming would make them, once somebody has asked.

@@ -36,14 +36,15 @@ func (s *State) Releases(unitKey string) bool {
 	return ok && u.confirmed() && u.spec.Phase.Releases()
 }
 
-// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then as well, also where nobody
-// is left who takes them away. Pods of a unit without a job that could be suspended have no such time.
-func RunsUntil(s *State, unitKey string) time.Time {
-	u, ok := s.roster.units[unitKey]
-	if !ok || !u.confirmed() {
-		return time.Time{}
+// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then, whoever is there.
+func RunsUntil(s *State, unitKey string) time.Time { return Of(s, unitKey, time.Time{}, life.RunsUntil) }
+
+// Of answers what is asked about a unit that is admitted; of no other one.
+func Of[T any](s *State, unitKey string, now time.Time, ask func(*life.Facts) T) (answer T) {
+	if u, ok := s.roster.units[unitKey]; ok && u.confirmed() {
+		answer = ask(s.roster.facts(now, u))
 	}
-	return life.RunsUntil(s.roster.facts(time.Time{}, u))
+	return answer
 }
 
 // Elections lists, once and in order, the jobs for which another unit stands by now, or none, and those that came or

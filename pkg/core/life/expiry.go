@@ -214,6 +214,12 @@ func (x *Expiry) Message() string {
 	}
 }
 
+// ExpiryOf is when a unit loses its reservation if it goes on as it is, and why; zero for never.
+func ExpiryOf(f *Facts) Expiry {
+	v := rulingNow(f)
+	return expiryOf(f, v.heldBack)
+}
+
 // RunsUntil is when a unit has run for as long as it may; zero for never. Pods of a unit without a job that could be
 // suspended have no such time.
 func RunsUntil(f *Facts) time.Time {

@@ -1,0 +1,80 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
+)
+
+// An admitted job that does not run says why. Most jobs run within seconds, so nobody looks before StallPatience. Each
+// look reads pods and events from the API server, so looks become rarer the longer the job has been admitted.
+
+// StallPatience is how long after its admission a job may be without all its pods before somebody looks.
+const StallPatience = 40 * time.Second
+
+// sayStall adds to a decision about an admitted job why the job does not run, or when to look for that.
+func sayStall(s *Situation, d Decision) Decision {
+	if len(d.Do) > 0 || s.Unit.Status.LastAllocateTime == nil || s.Job.SuspensionSeen() || countPods(s).all {
+		return d
+	}
+	if wait := stallDue(s).Sub(s.Now.Time); wait > 0 {
+		d.After = sooner(d.After, wait)
+		return d
+	}
+	if s.Stall == nil {
+		return look(LookAtStall)
+	}
+	after := updated(s.Unit, s.Now)
+	before := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionPodsReady)
+	if !s.Stall.SayIn(after, s.Now) {
+		d.After = sooner(d.After, stall.Interval(s.Unit.Status.LastAllocateTime.Time, s.Now.Time))
+		return d
+	}
+	step := PatchUnitStatus{Before: s.Unit, After: after}
+	now := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionPodsReady)
+	if s.Stall.Reason != "" && (before == nil || before.Reason != now.Reason || now.Reason == v1alpha1.ReasonPodsLost) {
+		step.Event = event.Warning(s.Stall.Reason, "Run", event.Short(s.Stall.Message))
+	}
+	return do(step)
+}
+
+// stallDue is when somebody has to look. A look of an earlier admission does not count.
+func stallDue(s *Situation) time.Time {
+	admitted := s.Unit.Status.LastAllocateTime.Time
+	first := admitted.Add(StallPatience)
+	if s.Stall != nil {
+		return first
+	}
+	if !s.StallSeen.Before(first) {
+		return s.StallSeen.Add(stall.Interval(admitted, s.StallSeen))
+	}
+	return first
+}
+
+// sooner is the shorter of two times that are not zero.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
