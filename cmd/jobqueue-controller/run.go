@@ -58,6 +58,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
@@ -169,6 +170,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return stopped(ctx, err)
 	}
 	dog := newWatchdog(config, &c.LeaderElection, clock.RealClock{})
+	boundWrites(config, clock.RealClock{})
 	mgr, err := newManager(config, scheme, c)
 	if err != nil {
 		return err
@@ -309,6 +311,13 @@ func newWatchdog(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.With
 	dog := watchdog.New(clk, limit)
 	config.Wrap(dog.Wrap)
 	return dog
+}
+
+// boundWrites has all clients that are made of the configuration afterwards share what may be in flight. A write that
+// has waited for its turn still passes the watchdog.
+func boundWrites(config *rest.Config, clk clock.PassiveClock) {
+	const least, most = 2, 32
+	config.Wrap(inflight.NewLine(clk, least, most).Wrap)
 }
 
 // whileLeading watches from when this replica leads until the process ends, which may be some time after ctx.

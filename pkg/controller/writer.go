@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
 )
@@ -84,7 +85,7 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 		if w.shared.Reports != nil && !w.shared.Reports.TryAccept() {
 			return jobplan.ReportInterval, nil
 		}
-		return 0, w.patch(ctx, a.Before, a.After.DeepCopy(), nil, w.patchStatus)
+		return 0, w.patch(inflight.Report(ctx), a.Before, a.After.DeepCopy(), nil, w.patchStatus)
 	case jobplan.DeleteUnit:
 		return 0, w.deleteUnit(ctx, a)
 	case jobplan.PatchJob:
