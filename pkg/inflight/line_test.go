@@ -53,6 +53,13 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
+// busy is how many requests of a path it is at work on.
+func (a *api) busy(path string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now[path]
+}
+
 const (
 	job   = "/apis/batch/v1/namespaces/n/jobs/j"
 	event = "/apis/events.k8s.io/v1/namespaces/n/events"
@@ -80,8 +87,8 @@ func TestWritesWaitInLineAndNothingElseDoes(t *testing.T) {
 			go func() { _ = send(t.Context(), t, through, http.MethodGet, job+"/status") }()
 		}
 		synctest.Wait()
-		require.Equal(t, 10, a.now[lease], "leases never wait")
-		require.Equal(t, 10, a.now[job+"/status"], "and reads do not")
+		require.Equal(t, 10, a.busy(lease), "leases never wait")
+		require.Equal(t, 10, a.busy(job+"/status"), "and reads do not")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Len(t, a.done, 40, "all go in the end")
@@ -99,15 +106,15 @@ func TestDecisionsGoBeforeReports(t *testing.T) {
 			go func() { _ = send(t.Context(), t, through, http.MethodPost, event) }()
 		}
 		synctest.Wait()
-		require.Equal(t, 1, a.now[event], "half of three at most")
+		require.Equal(t, 1, a.busy(event), "half of three at most")
 		for range 12 {
 			go func() { _ = send(t.Context(), t, through, http.MethodPatch, job) }()
 			go func() { _ = send(Report(t.Context()), t, through, http.MethodPatch, job+"/status") }()
 		}
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		require.GreaterOrEqual(t, a.now[job], 2)
-		require.Equal(t, 1, a.now[event]+a.now[job+"/status"], "one report, so that reports go on as well")
+		require.GreaterOrEqual(t, a.busy(job), 2)
+		require.Equal(t, 1, a.busy(event)+a.busy(job+"/status"), "one report, so that reports go on as well")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Len(t, a.done, 33)
