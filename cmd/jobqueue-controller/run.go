@@ -170,7 +170,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return stopped(ctx, err)
 	}
 	dog := newWatchdog(config, &c.LeaderElection, clock.RealClock{})
-	boundWrites(config, clock.RealClock{})
+	line := boundWrites(config, clock.RealClock{})
 	mgr, err := newManager(config, scheme, c)
 	if err != nil {
 		return err
@@ -184,6 +184,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
 		ReportsPerSecond: c.ReportsPerSecond,
 		EventsPerSecond:  c.EventsPerSecond,
+		Starts:           inflight.NewStarts(line),
 		Plan: jobplan.Options{
 			WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull,
 			ChecksOff:        !enabled.Enabled(features.AdmissionChecks),
@@ -315,9 +316,11 @@ func newWatchdog(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.With
 
 // boundWrites has all clients that are made of the configuration afterwards share what may be in flight. A write that
 // has waited for its turn still passes the watchdog.
-func boundWrites(config *rest.Config, clk clock.PassiveClock) {
+func boundWrites(config *rest.Config, clk clock.PassiveClock) *inflight.Line {
 	const least, most = 2, 32
-	config.Wrap(inflight.NewLine(clk, least, most).Wrap)
+	line := inflight.NewLine(clk, least, most)
+	config.Wrap(line.Wrap)
+	return line
 }
 
 // whileLeading watches from when this replica leads until the process ends, which may be some time after ctx.

@@ -46,6 +46,8 @@ type remembered struct {
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
+	// start is when the job may be resumed.
+	start start
 	// written are the resourceVersions that this process wrote last of the job and its unit, so that no decision is made
 	// on a cached state from before the own write. What a watch catches up with is forgotten.
 	written map[types.UID]string

@@ -89,6 +89,9 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	case jobplan.DeleteUnit:
 		return 0, w.deleteUnit(ctx, a)
 	case jobplan.PatchJob:
+		if err := w.turn(a); err != nil {
+			return 0, err
+		}
 		return 0, w.patchJob(ctx, a)
 	case jobplan.ResetStart:
 		return 0, w.resetStart(ctx, a)
