@@ -56,6 +56,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/reservation"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
@@ -184,7 +185,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
 		ReportsPerSecond: c.ReportsPerSecond,
 		EventsPerSecond:  c.EventsPerSecond,
-		Starts:           inflight.NewStarts(line),
+		Turns:            turns.New(clock.RealClock{}, line.Writes),
 		Plan: jobplan.Options{
 			WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull,
 			ChecksOff:        !enabled.Enabled(features.AdmissionChecks),

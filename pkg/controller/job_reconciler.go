@@ -33,7 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
@@ -77,8 +77,8 @@ type Shared struct {
 	Events  *event.Slots
 	// Notices is the pace at which pods are told that their jobs will be suspended.
 	Notices flowcontrol.PassiveRateLimiter
-	// Starts is the pace at which jobs are resumed.
-	Starts *inflight.Starts
+	// Turns is the pace at which jobs are resumed.
+	Turns *turns.Pace
 	// Survey of nodes and quotas, for warnings.
 	Survey *survey.Survey
 }
@@ -147,9 +147,8 @@ func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, err
 	if errors.Is(err, errUnitOnItsWay) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
 	}
-	var later laterError
-	if errors.As(err, &later) {
-		return ctrl.Result{RequeueAfter: later.askAgain()}, nil
+	if again, later := turns.AskAgain(err); later {
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	if errors.Is(err, errNoticePace) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 )
 
 // correctionDelay is for how long a unit that was set right is not set right again on cached news.
@@ -46,8 +47,8 @@ type remembered struct {
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
-	// start is when the job may be resumed.
-	start start
+	// turn in which the job is resumed.
+	turn turns.Turn
 	// written are the resourceVersions that this process wrote last of the job and its unit, so that no decision is made
 	// on a cached state from before the own write. What a watch catches up with is forgotten.
 	written map[types.UID]string

@@ -51,9 +51,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitevents"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -118,8 +118,8 @@ type Options struct {
 	ReportsPerSecond int
 	// EventsPerSecond is how many jobs are told in a second what they wait for.
 	EventsPerSecond int
-	// Starts is the pace at which jobs are resumed; nil resumes them at once.
-	Starts *inflight.Starts
+	// Turns is the pace at which jobs are resumed; nil resumes them at once.
+	Turns *turns.Pace
 }
 
 // Setup adds all reconcilers to the manager.
@@ -134,7 +134,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		Events:   event.NewSlots(o.EventsPerSecond),
 		Notices:  flowcontrol.NewTokenBucketPassiveRateLimiter(noticesPerSecond, noticesAtOnce),
 		Survey:   survey.New(mgr.GetAPIReader(), o.Clock),
-		Starts:   o.Starts,
+		Turns:    o.Turns,
 	}
 	kinds := &KindSet{mgr: mgr, options: o, shared: shared, predicate: o.Predicate, changed: make(chan struct{}, 1)}
 	if err := mgr.Add(kinds); err != nil {

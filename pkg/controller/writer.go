@@ -89,8 +89,10 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	case jobplan.DeleteUnit:
 		return 0, w.deleteUnit(ctx, a)
 	case jobplan.PatchJob:
-		if err := w.turn(a); err != nil {
-			return 0, err
+		if a.Before.Suspended() && !a.After.Suspended() {
+			if err := w.shared.Turns.May(&w.known.turn, w.unit); err != nil {
+				return 0, err
+			}
 		}
 		return 0, w.patchJob(ctx, a)
 	case jobplan.ResetStart:

@@ -106,3 +106,10 @@ func (c *class) letGo() {
 	c.busy++
 	close(c.waiting.Remove(c.waiting.Front()).(chan struct{})) //nolint:errcheck // nothing else is in it
 }
+
+// Writes is how many may be in flight now.
+func (l *Line) Writes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit.Writes()
+}

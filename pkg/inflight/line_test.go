@@ -24,19 +24,23 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/clock"
 )
 
-// api is a server that takes some time for each request, and notes how many it is at work on.
+// api is a server that answers a request when the test says so, and notes how many it is at work on.
 type api struct {
-	took time.Duration
+	answers chan struct{}
+
 	mu   sync.Mutex
 	now  map[string]int
 	most map[string]int
-	done []string
+	done int
+}
+
+func newAPI() *api {
+	return &api{answers: make(chan struct{}), now: map[string]int{}, most: map[string]int{}}
 }
 
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,12 +49,20 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.now[path]++
 	a.most[path] = max(a.most[path], a.now[path])
 	a.mu.Unlock()
-	time.Sleep(a.took)
+	<-a.answers
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.now[path]--
-	a.done = append(a.done, path)
+	a.done++
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// answer so many requests, one after the other.
+func (a *api) answer(n int) {
+	for range n {
+		a.answers <- struct{}{}
+		synctest.Wait()
+	}
 }
 
 // busy is how many requests of a path it is at work on.
@@ -75,10 +87,10 @@ func send(ctx context.Context, t *testing.T, through http.RoundTripper, method, 
 	return err
 }
 
-// Everybody asks at once of a server that is slow. Time is that of the bubble.
+// Everybody asks at once.
 func TestWritesWaitInLineAndNothingElseDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &api{took: time.Second, now: map[string]int{}, most: map[string]int{}}
+		a := newAPI()
 		through := NewLine(clock.RealClock{}, 2, 2).Wrap(a)
 		for range 10 {
 			go func() { _ = send(t.Context(), t, through, http.MethodPatch, job) }()
@@ -89,9 +101,8 @@ func TestWritesWaitInLineAndNothingElseDoes(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 10, a.busy(lease), "leases never wait")
 		require.Equal(t, 10, a.busy(job+"/status"), "and reads do not")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Len(t, a.done, 40, "all go in the end")
+		a.answer(40)
+		require.Equal(t, 40, a.done, "all go in the end")
 		require.Equal(t, 2, a.most[job])
 		require.Equal(t, 1, a.most[event])
 	})
@@ -100,7 +111,7 @@ func TestWritesWaitInLineAndNothingElseDoes(t *testing.T) {
 // Events wait for decisions, and do not wait for the last of them.
 func TestDecisionsGoBeforeReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &api{took: time.Second, now: map[string]int{}, most: map[string]int{}}
+		a := newAPI()
 		through := NewLine(clock.RealClock{}, 3, 3).Wrap(a)
 		for range 9 {
 			go func() { _ = send(t.Context(), t, through, http.MethodPost, event) }()
@@ -111,20 +122,21 @@ func TestDecisionsGoBeforeReports(t *testing.T) {
 			go func() { _ = send(t.Context(), t, through, http.MethodPatch, job) }()
 			go func() { _ = send(Report(t.Context()), t, through, http.MethodPatch, job+"/status") }()
 		}
-		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		require.GreaterOrEqual(t, a.busy(job), 2)
-		require.Equal(t, 1, a.busy(event)+a.busy(job+"/status"), "one report, so that reports go on as well")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Len(t, a.done, 33)
+		require.Equal(t, 2, a.busy(job))
+		for range 12 {
+			a.answer(1)
+			require.GreaterOrEqual(t, a.busy(event)+a.busy(job+"/status"), 1, "reports go on as well")
+		}
+		a.answer(33 - 12)
+		require.Equal(t, 33, a.done)
 	})
 }
 
 // A request that is given up gives its place back, whether it waited or had just been let go.
 func TestAWriteThatIsGivenUpLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &api{took: time.Second, now: map[string]int{}, most: map[string]int{}}
+		a := newAPI()
 		line := NewLine(clock.RealClock{}, 1, 1)
 		through := line.Wrap(a)
 		go func() { _ = send(t.Context(), t, through, http.MethodPatch, job) }()
@@ -136,7 +148,10 @@ func TestAWriteThatIsGivenUpLeavesTheLine(t *testing.T) {
 		synctest.Wait()
 		cancel(cause)
 		require.ErrorIs(t, <-gone, cause)
-		require.NoError(t, send(t.Context(), t, through, http.MethodPatch, job))
+		go func() { gone <- send(t.Context(), t, through, http.MethodPatch, job) }()
+		synctest.Wait()
+		a.answer(2)
+		require.NoError(t, <-gone)
 		require.Equal(t, 1, a.most[job])
 		require.Zero(t, line.decisions.busy)
 		require.Zero(t, line.decisions.waiting.Len())

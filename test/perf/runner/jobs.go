@@ -96,18 +96,12 @@ type jobsRun struct {
 	failed chan error
 	// creates are how long the calls took, without the queue and with it.
 	creates [2][]time.Duration
-	// closed counts watches by resource, before and after.
-	closed       [2]map[string]int
+	// closed counts watches by resource, before the Jobs without a queue, before those with it, and at the end.
+	closed       [3]map[string]int
 	began, ended time.Time
 }
 
 func (j *jobsRun) all(ctx context.Context) (err error) {
-	if j.creates[0], err = j.without(ctx); err != nil {
-		return err
-	}
-	if err := j.prepare(ctx); err != nil {
-		return err
-	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := j.followJobs(watching, j.failed, j.seen.takeJob); err != nil {
@@ -117,6 +111,15 @@ func (j *jobsRun) all(ctx context.Context) (err error) {
 		return err
 	}
 	if j.closed[0], err = j.readClosed(ctx); err != nil {
+		return err
+	}
+	if j.creates[0], err = j.without(ctx); err != nil {
+		return err
+	}
+	if err := j.prepare(ctx); err != nil {
+		return err
+	}
+	if j.closed[1], err = j.readClosed(ctx); err != nil {
 		return err
 	}
 	if j.before = j.readAtRest(ctx); j.before.err != nil {
@@ -134,7 +137,7 @@ func (j *jobsRun) all(ctx context.Context) (err error) {
 	j.after = j.readAtRest(ctx)
 	j.after.at = time.Now() // the audit log ends with the last write
 	j.noteLoad()
-	j.closed[1], err = j.readClosed(ctx)
+	j.closed[2], err = j.readClosed(ctx)
 	return errors.Join(j.after.err, err)
 }
 
@@ -296,6 +299,9 @@ func (s *jobsSeen) of(name string) *jobSeen {
 func (s *jobsSeen) takeJob(_ watch.EventType, job *batchv1.Job, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if job.Namespace == unqueuedNamespace {
+		return
+	}
 	x := s.of(job.Name)
 	first(&x.created, now)
 	if job.Spec.Parallelism != nil {

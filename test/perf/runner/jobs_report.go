@@ -50,11 +50,12 @@ type JobsReport struct {
 	CreateWithoutQueue      workload.Times `json:"createMsWithoutQueue"`
 	// WatchesClosed counts watches of Jobs that the API server closed as they were slow; the map has those of all
 	// resources, WatchesEnded has whose watches ended, for whatever cause.
-	WatchesClosed   int            `json:"watchesClosed"`
-	WatchesClosedOf map[string]int `json:"watchesClosedOf"`
-	WatchesEnded    []Requester    `json:"watchesEnded"`
-	PodsMade        int            `json:"podsMade"`
-	PodsAsked       int            `json:"podsAsked"`
+	WatchesClosed             int            `json:"watchesClosed"`
+	WatchesClosedWithoutQueue int            `json:"watchesClosedWithoutQueue"`
+	WatchesClosedOf           map[string]int `json:"watchesClosedOf"`
+	WatchesEnded              []Requester    `json:"watchesEnded"`
+	PodsMade                  int            `json:"podsMade"`
+	PodsAsked                 int            `json:"podsAsked"`
 	// CreatedToBound and ResumedToBound are from the Job being seen so to its last pod being seen on a node, by size.
 	CreatedToBound map[int]workload.Times `json:"createdToBoundMs"`
 	ResumedToBound workload.Times         `json:"resumedToBoundMs"`
@@ -99,12 +100,13 @@ func (j *jobsRun) report(ctx context.Context) (*JobsReport, error) {
 		WatchesClosedOf: map[string]int{}, PodsAsked: pods, Attempts: attempts, Processes: j.processReports(),
 		Machine: j.machine(),
 	}
-	for resource, n := range j.closed[1] {
-		if n -= j.closed[0][resource]; n > 0 {
+	for resource, n := range j.closed[2] {
+		if n -= j.closed[1][resource]; n > 0 {
 			x.WatchesClosedOf[resource] = n
 		}
 	}
 	x.WatchesClosed = x.WatchesClosedOf["jobs"]
+	x.WatchesClosedWithoutQueue = j.closed[1]["jobs"] - j.closed[0]["jobs"]
 	for _, p := range x.Processes {
 		x.CPUPerJob += p.CPUSeconds / float64(j.Jobs)
 	}
@@ -181,8 +183,8 @@ func (x *JobsReport) Print(out io.Writer) {
 	fmt.Fprintf(t, "create p50 with the queue, without\t%.1f ms, %.1f ms (%.2f ×)\n", x.CreateP50Ms,
 		x.CreateP50MsWithoutQueue, over(x.CreateP50Ms, x.CreateP50MsWithoutQueue))
 	fmt.Fprintf(t, "create p95 with the queue, without\t%.1f ms, %.1f ms\n", x.Create.P95, x.CreateWithoutQueue.P95)
-	fmt.Fprintf(t, "watches of Jobs that the API server closed\t%d (of all resources: %v)\n", x.WatchesClosed,
-		x.WatchesClosedOf)
+	fmt.Fprintf(t, "watches of Jobs that the API server closed, without\t%d, %d (with, of all resources: %v)\n",
+		x.WatchesClosed, x.WatchesClosedWithoutQueue, x.WatchesClosedOf)
 	fmt.Fprintf(t, "pods made, asked for\t%d, %d\n", x.PodsMade, x.PodsAsked)
 	for _, size := range slices.Sorted(maps.Keys(x.CreatedToBound)) {
 		m := x.CreatedToBound[size]

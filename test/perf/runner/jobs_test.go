@@ -87,7 +87,8 @@ func TestJobsTable(t *testing.T) {
 		rows[name] = strings.Join(strings.Fields(rest), " ")
 	}
 	require.Equal(t, "120.0 ms, 100.0 ms (1.20 ×)", rows["create p50 with the queue, without"])
-	require.Equal(t, "2 (of all resources: map[jobs:2 pods:1])", rows["watches of Jobs that the API server closed"])
+	require.Equal(t, "2, 0 (with, of all resources: map[jobs:2 pods:1])",
+		rows["watches of Jobs that the API server closed, without"])
 	require.Equal(t, "4, 3", rows["pods made, asked for"])
 	require.Equal(t, "1.5 / 0.0 s", rows["created to all pods bound, 4 pods, p50 / p95"])
 	require.Equal(t, "2.00, 1.00 of them events", rows["by admin"])
