@@ -144,13 +144,10 @@ func (r *JobReconciler) carryOut(ctx context.Context, s jobplan.Situation) (ctrl
 }
 
 func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, error) {
-	if errors.Is(err, errUnitOnItsWay) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
-	}
 	if again, later := turns.AskAgain(err); later {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	if errors.Is(err, errNoticePace) {
+	if errors.Is(err, errUnitOnItsWay) || errors.Is(err, errNoticePace) { // should the watch not bring the unit
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {

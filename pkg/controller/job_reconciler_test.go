@@ -741,11 +741,11 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 	w.admit()
 	stale := w.job()
 	w.settle()
-	require.True(t, w.remembered().isBehind(stale) || !*w.job().Spec.Suspend)
-	w.remembered().note(w.job())
-	require.True(t, w.remembered().isBehind(stale))
-	require.False(t, w.remembered().isBehind(w.job()))
-	require.False(t, w.remembered().isBehind(stale), "caught up with, forgotten")
+	require.True(t, w.remembered().written.Behind(stale) || !*w.job().Spec.Suspend)
+	w.remembered().written.Note(w.job())
+	require.True(t, w.remembered().written.Behind(stale))
+	require.False(t, w.remembered().written.Behind(w.job()))
+	require.False(t, w.remembered().written.Behind(stale), "caught up with, forgotten")
 }
 
 // The job controller notes a suspension at the time at which the unit is made, and its event may come before that of

@@ -147,7 +147,7 @@ func (w *writer) patch(ctx context.Context, before, after client.Object, e *even
 	if err := send(ctx, after, optimistic(before), fieldOwner); err != nil {
 		return err
 	}
-	w.known.note(after)
+	w.known.written.Note(after)
 	w.tell(e)
 	if e != nil {
 		klog.FromContext(ctx).Info("Wrote a transition", "event", e.Reason)
@@ -222,7 +222,7 @@ func (w *writer) deleteUnit(ctx context.Context, a jobplan.DeleteUnit) error {
 	if err != nil {
 		return err
 	}
-	w.known.forget(uid)
+	w.known.written.Forget(uid)
 	klog.FromContext(ctx).Info("Deleted a unit", "queueUnit", klog.KObj(a.Unit), "phase", a.Unit.Status.Phase)
 	w.tell(a.Event)
 	return nil
