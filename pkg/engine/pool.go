@@ -203,7 +203,7 @@ func (p *pool) learn(r *Result, begun time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit.Take(inflight.Answer{
-		Kind: r.write.resource.Resource, Begun: begun, Ended: begun.Add(r.took), Beside: r.beside,
+		Kind: r.write.resource.Resource, Begun: begun, Ended: begun.Add(r.took), InFlight: r.beside,
 		Overloaded: r.outcome == admission.OutcomeUnknown || r.retryAfter > 0,
 	})
 }

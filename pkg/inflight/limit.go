@@ -72,8 +72,8 @@ type Answer struct {
 	// Kind of writes that take equally long: verb and resource.
 	Kind         string
 	Begun, Ended time.Time
-	// Beside is how many writes of the process were in flight when it began, itself included.
-	Beside int
+	// InFlight is how many writes of the process were in flight when it began, itself included.
+	InFlight int
 	// Overloaded: the server refused it as it has too much to do, or did not answer in time.
 	Overloaded bool
 }
@@ -88,7 +88,7 @@ func (l *Limit) Take(a Answer) {
 	switch slow := a.Overloaded || took > max(Prompt, slower*usual); {
 	case slow && !a.Begun.Before(l.shrunk):
 		l.now, l.shrunk = max(l.least, l.now*shrink), a.Ended
-	case !slow && 2*a.Beside >= int(l.now):
+	case !slow && 2*a.InFlight >= int(l.now):
 		// A limit that nobody comes near is not shown to be too small.
 		l.now = min(l.most, l.now+1/l.now)
 	}

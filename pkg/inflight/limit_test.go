@@ -32,28 +32,29 @@ func answers(l *Limit, now *time.Time, n int, took time.Duration, beside int) {
 	for range n {
 		begun := *now
 		*now = begun.Add(took)
-		l.Take(Answer{Kind: "PATCH jobs", Begun: begun, Ended: *now, Beside: beside})
+		l.Take(Answer{Kind: "PATCH jobs", Begun: begun, Ended: *now, InFlight: beside})
 	}
 }
 
 func TestALimitFollowsTheLatency(t *testing.T) {
+	const usual, prompt, slow, long = 5 * time.Millisecond, Prompt, 60 * time.Millisecond, 300 * time.Millisecond
 	for name, c := range map[string]struct {
 		took   []time.Duration // 200 writes each
-		beside int
+		flying int
 		want   int
 	}{
-		"prompt":                              {[]time.Duration{5 * time.Millisecond}, 32, 20},
-		"prompt for long":                     {[]time.Duration{5 * time.Millisecond, 5 * time.Millisecond, 5 * time.Millisecond}, 32, 32},
-		"prompt, and few are under way":       {[]time.Duration{5 * time.Millisecond}, 1, 4},
-		"slow always: nobody is in the way":   {[]time.Duration{300 * time.Millisecond, 300 * time.Millisecond, 300 * time.Millisecond}, 32, 32},
-		"slower than usual":                   {[]time.Duration{5 * time.Millisecond, 60 * time.Millisecond}, 32, 2},
-		"slower than usual, and prompt still": {[]time.Duration{5 * time.Millisecond, 25 * time.Millisecond}, 32, 28},
-		"slower than usual, and prompt again": {[]time.Duration{5 * time.Millisecond, 60 * time.Millisecond, 5 * time.Millisecond}, 32, 20},
+		"prompt":                              {[]time.Duration{usual}, 32, 20},
+		"prompt for long":                     {[]time.Duration{usual, usual, usual}, 32, 32},
+		"prompt, and few are under way":       {[]time.Duration{usual}, 1, 4},
+		"slow always: nobody is in the way":   {[]time.Duration{long, long, long}, 32, 32},
+		"slower than usual":                   {[]time.Duration{usual, slow}, 32, 2},
+		"slower than usual, and prompt still": {[]time.Duration{usual, prompt}, 32, 28},
+		"slower than usual, and prompt again": {[]time.Duration{usual, slow, usual}, 32, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, now := NewLimit(2, 32), start
 			for _, took := range c.took {
-				answers(&l, &now, 200, took, c.beside)
+				answers(&l, &now, 200, took, c.flying)
 			}
 			require.Equal(t, c.want, l.Writes())
 		})
@@ -64,7 +65,7 @@ func TestARefusalForWantOfCapacityShrinksTheLimit(t *testing.T) {
 	l, now := NewLimit(2, 32), start
 	answers(&l, &now, 1000, time.Millisecond, 32)
 	before := l.Writes()
-	l.Take(Answer{Begun: now, Ended: now.Add(time.Millisecond), Beside: 1, Overloaded: true})
+	l.Take(Answer{Begun: now, Ended: now.Add(time.Millisecond), InFlight: 1, Overloaded: true})
 	require.Less(t, l.Writes(), before)
 }
 
@@ -73,7 +74,7 @@ func TestWritesOfOneBurstShrinkTheLimitOnce(t *testing.T) {
 	l, now := NewLimit(2, 32), start
 	answers(&l, &now, 1000, time.Millisecond, 32)
 	for range 32 {
-		l.Take(Answer{Kind: "PATCH jobs", Begun: now, Ended: now.Add(time.Second), Beside: 32})
+		l.Take(Answer{Kind: "PATCH jobs", Begun: now, Ended: now.Add(time.Second), InFlight: 32})
 	}
 	require.Equal(t, 22, l.Writes())
 }
@@ -82,13 +83,13 @@ func TestWritesOfOneBurstShrinkTheLimitOnce(t *testing.T) {
 func TestEachKindHasATimeOfItsOwn(t *testing.T) {
 	l, now := NewLimit(2, 32), start
 	for range 1000 {
-		l.Take(Answer{Kind: "POST queueunits", Begun: now, Ended: now.Add(200 * time.Millisecond), Beside: 32})
-		l.Take(Answer{Kind: "PATCH jobs", Begun: now, Ended: now.Add(5 * time.Millisecond), Beside: 32})
+		l.Take(Answer{Kind: "POST queueunits", Begun: now, Ended: now.Add(200 * time.Millisecond), InFlight: 32})
+		l.Take(Answer{Kind: "PATCH jobs", Begun: now, Ended: now.Add(5 * time.Millisecond), InFlight: 32})
 		now = now.Add(time.Millisecond)
 	}
 	require.Equal(t, 32, l.Writes())
 	for i := range 1000 { // and there is an end to what is remembered
-		l.Take(Answer{Kind: fmt.Sprint(i), Begun: now, Ended: now.Add(time.Millisecond), Beside: 32})
+		l.Take(Answer{Kind: fmt.Sprint(i), Begun: now, Ended: now.Add(time.Millisecond), InFlight: 32})
 	}
 	require.LessOrEqual(t, len(l.best), maxKinds+1)
 }
@@ -107,7 +108,7 @@ func (s *server) serve(l *Limit, now *time.Time, during time.Duration) (answered
 		n := l.Writes()
 		took := max(least, time.Duration(float64(n+s.others)/s.perSecond*float64(time.Second)))
 		for range n {
-			l.Take(Answer{Kind: "PATCH jobs", Begun: *now, Ended: now.Add(took), Beside: n})
+			l.Take(Answer{Kind: "PATCH jobs", Begun: *now, Ended: now.Add(took), InFlight: n})
 		}
 		*now = now.Add(took)
 		answered += n
@@ -153,7 +154,7 @@ func TestALimitStaysWithinItsBounds(t *testing.T) {
 			took := time.Duration(rapid.Int64Range(-10, 10_000).Draw(t, "ms")) * time.Millisecond
 			l.Take(Answer{
 				Kind: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "kind"), Begun: now, Ended: now.Add(took),
-				Beside: rapid.IntRange(0, 64).Draw(t, "beside"), Overloaded: rapid.Bool().Draw(t, "overloaded"),
+				InFlight: rapid.IntRange(0, 64).Draw(t, "beside"), Overloaded: rapid.Bool().Draw(t, "overloaded"),
 			})
 			now = now.Add(time.Duration(rapid.Int64Range(0, 100_000).Draw(t, "pause")) * time.Millisecond)
 			require.GreaterOrEqual(t, l.Writes(), max(1, least))

@@ -54,7 +54,7 @@ func Report(ctx context.Context) context.Context { return context.WithValue(ctx,
 func isReport(ctx context.Context) bool { return ctx.Value(reportKey{}) != nil }
 
 // Enter waits until a write may go, or until the context ends. The function that it returns takes the answer; the Line
-// itself fills in times and Beside.
+// itself fills in times and InFlight.
 func (l *Line) Enter(ctx context.Context, report bool) (leave func(kind string, overloaded bool), err error) {
 	l.mu.Lock()
 	c := &l.decisions
@@ -81,7 +81,7 @@ func (l *Line) Enter(ctx context.Context, report bool) (leave func(kind string, 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := Answer{Begun: l.clock.Now(), Beside: l.decisions.busy + l.reports.busy}
+	a := Answer{Begun: l.clock.Now(), InFlight: l.decisions.busy + l.reports.busy}
 	return func(kind string, overloaded bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()

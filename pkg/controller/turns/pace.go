@@ -31,7 +31,7 @@ import (
 
 const (
 	// podsPerWrite is how many pods may start in a second for each write that may be in flight, and leastPods how many at
-	// least: 16 a second beside a busy API server, and 128 on one that is prompt.
+	// least: 16 a second with a busy API server, and 128 on one that is prompt.
 	podsPerWrite = 4
 	leastPods    = 16
 	// mostPods is what a job counts at most, so that one large job does not hold others up for long.
@@ -40,8 +40,8 @@ const (
 
 // Pace is that at which jobs are resumed. Each pod of a job causes about ten writes of others: the job controller, the
 // scheduler, the kubelet. The limit of writes says whether the API server keeps up with them. So a decision that
-// releases many jobs does not have them all start at once. A job that does not start holds nobody up. A Pace is safe for
-// concurrent use; nil has every job start at once.
+// releases many jobs does not have them all start at once. A job that does not start holds nobody up. A Pace is safe
+// for concurrent use; nil has every job start at once.
 type Pace struct {
 	clock  clock.PassiveClock
 	writes func() int
@@ -95,8 +95,8 @@ func (e laterError) Error() string {
 	return fmt.Sprintf("the turn of the job is expected in %s", time.Duration(e))
 }
 
-// AskAgain says when to ask for a turn once more, if that is what the error is about. The pace may have changed by then,
-// so it is asked before the turn is expected, and seldom for one that is far away.
+// AskAgain says when to ask for a turn once more, if that is what the error is about. The pace may have changed by
+// then, so it is asked before the turn is expected, and seldom for one that is far away.
 func AskAgain(err error) (time.Duration, bool) {
 	const often, parts, seldom = 20 * time.Millisecond, 4, 2 * time.Second
 	var later laterError

@@ -96,8 +96,9 @@ type jobsRun struct {
 	failed chan error
 	// creates are how long the calls took, without the queue and with it.
 	creates [2][]time.Duration
-	// closed counts watches by resource, before the Jobs without a queue, before those with it, and at the end.
-	closed       [3]map[string]int
+	// closed counts watches by resource, before the Jobs without a queue, before those with it, when these are created,
+	// and at the end.
+	closed       [4]map[string]int
 	began, ended time.Time
 }
 
@@ -129,6 +130,9 @@ func (j *jobsRun) all(ctx context.Context) (err error) {
 	if j.creates[1], err = j.create(ctx, unitNamespace, j.Jobs); err != nil {
 		return err
 	}
+	if j.closed[2], err = j.readClosed(ctx); err != nil {
+		return err
+	}
 	j.screen.line(fmt.Sprintf("all Jobs are created after %.1f s", time.Since(j.began).Seconds()))
 	if err := j.await(ctx); err != nil {
 		return err
@@ -137,7 +141,7 @@ func (j *jobsRun) all(ctx context.Context) (err error) {
 	j.after = j.readAtRest(ctx)
 	j.after.at = time.Now() // the audit log ends with the last write
 	j.noteLoad()
-	j.closed[2], err = j.readClosed(ctx)
+	j.closed[3], err = j.readClosed(ctx)
 	return errors.Join(j.after.err, err)
 }
 

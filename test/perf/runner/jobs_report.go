@@ -48,9 +48,12 @@ type JobsReport struct {
 	CreateP50MsWithoutQueue float64        `json:"createP50MsWithoutQueue"`
 	Create                  workload.Times `json:"createMs"`
 	CreateWithoutQueue      workload.Times `json:"createMsWithoutQueue"`
-	// WatchesClosed counts watches of Jobs that the API server closed as they were slow; the map has those of all
-	// resources, WatchesEnded has whose watches ended, for whatever cause.
+	// WatchesClosed counts watches of Jobs that the API server closed as they were slow. A user who creates many at once
+	// can cause that alone: Creating counts those that were closed while the Jobs were created, WithoutQueue those of the
+	// same creations where no queue is. The map has those of all resources, WatchesEnded has whose watches ended, for
+	// whatever cause.
 	WatchesClosed             int            `json:"watchesClosed"`
+	WatchesClosedCreating     int            `json:"watchesClosedCreating"`
 	WatchesClosedWithoutQueue int            `json:"watchesClosedWithoutQueue"`
 	WatchesClosedOf           map[string]int `json:"watchesClosedOf"`
 	WatchesEnded              []Requester    `json:"watchesEnded"`
@@ -100,12 +103,13 @@ func (j *jobsRun) report(ctx context.Context) (*JobsReport, error) {
 		WatchesClosedOf: map[string]int{}, PodsAsked: pods, Attempts: attempts, Processes: j.processReports(),
 		Machine: j.machine(),
 	}
-	for resource, n := range j.closed[2] {
+	for resource, n := range j.closed[3] {
 		if n -= j.closed[1][resource]; n > 0 {
 			x.WatchesClosedOf[resource] = n
 		}
 	}
 	x.WatchesClosed = x.WatchesClosedOf["jobs"]
+	x.WatchesClosedCreating = j.closed[2]["jobs"] - j.closed[1]["jobs"]
 	x.WatchesClosedWithoutQueue = j.closed[1]["jobs"] - j.closed[0]["jobs"]
 	for _, p := range x.Processes {
 		x.CPUPerJob += p.CPUSeconds / float64(j.Jobs)
@@ -183,8 +187,10 @@ func (x *JobsReport) Print(out io.Writer) {
 	fmt.Fprintf(t, "create p50 with the queue, without\t%.1f ms, %.1f ms (%.2f ×)\n", x.CreateP50Ms,
 		x.CreateP50MsWithoutQueue, over(x.CreateP50Ms, x.CreateP50MsWithoutQueue))
 	fmt.Fprintf(t, "create p95 with the queue, without\t%.1f ms, %.1f ms\n", x.Create.P95, x.CreateWithoutQueue.P95)
-	fmt.Fprintf(t, "watches of Jobs that the API server closed, without\t%d, %d (with, of all resources: %v)\n",
-		x.WatchesClosed, x.WatchesClosedWithoutQueue, x.WatchesClosedOf)
+	fmt.Fprintf(t, "watches of Jobs that the API server closed\t"+
+		"%d, of them %d while Jobs were created (%d without a queue)\n",
+		x.WatchesClosed, x.WatchesClosedCreating, x.WatchesClosedWithoutQueue)
+	fmt.Fprintf(t, "watches that it closed with the queue, by resource\t%v\n", x.WatchesClosedOf)
 	fmt.Fprintf(t, "pods made, asked for\t%d, %d\n", x.PodsMade, x.PodsAsked)
 	for _, size := range slices.Sorted(maps.Keys(x.CreatedToBound)) {
 		m := x.CreatedToBound[size]

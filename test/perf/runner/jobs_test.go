@@ -75,7 +75,8 @@ func TestWhatIsSeenOfJobsAndPods(t *testing.T) {
 
 func TestJobsTable(t *testing.T) {
 	x := &JobsReport{
-		CreateP50Ms: 120, CreateP50MsWithoutQueue: 100, WatchesClosed: 2, PodsMade: 4, PodsAsked: 3,
+		CreateP50Ms: 120, CreateP50MsWithoutQueue: 100, PodsMade: 4, PodsAsked: 3,
+		WatchesClosed: 2, WatchesClosedCreating: 1, WatchesClosedWithoutQueue: 3,
 		WatchesClosedOf: map[string]int{"jobs": 2, "pods": 1}, CreatedToBound: map[int]workload.Times{4: {P50: 1500}},
 		WritesPerJob: map[string]float64{"admin": 2}, EventsPerJob: map[string]float64{"admin": 1},
 	}
@@ -87,8 +88,8 @@ func TestJobsTable(t *testing.T) {
 		rows[name] = strings.Join(strings.Fields(rest), " ")
 	}
 	require.Equal(t, "120.0 ms, 100.0 ms (1.20 ×)", rows["create p50 with the queue, without"])
-	require.Equal(t, "2, 0 (with, of all resources: map[jobs:2 pods:1])",
-		rows["watches of Jobs that the API server closed, without"])
+	require.Equal(t, "2, of them 1 while Jobs were created (3 without a queue)",
+		rows["watches of Jobs that the API server closed"])
 	require.Equal(t, "4, 3", rows["pods made, asked for"])
 	require.Equal(t, "1.5 / 0.0 s", rows["created to all pods bound, 4 pods, p50 / p95"])
 	require.Equal(t, "2.00, 1.00 of them events", rows["by admin"])
