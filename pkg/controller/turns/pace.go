@@ -30,10 +30,9 @@ import (
 )
 
 const (
-	// podsPerWrite is how many pods may start in a second for each write that may be in flight, and leastPods how many at
-	// least: 16 a second with a busy API server, and 128 on one that is prompt.
+	// podsPerWrite is how many pods may start in a second for each write that may be in flight: 8 a second with a busy
+	// API server, and 128 with one that is prompt.
 	podsPerWrite = 4
-	leastPods    = 16
 	// mostPods is what a job counts at most, so that one large job does not hold others up for long.
 	mostPods = 64
 )
@@ -130,7 +129,7 @@ func (p *Pace) wait(after float64) time.Duration {
 // advance lets turns come by what has passed since, at the pace of now, and returns that.
 func (p *Pace) advance() (perSecond float64) {
 	now := p.clock.Now()
-	perSecond = max(leastPods, podsPerWrite*float64(p.writes()))
+	perSecond = podsPerWrite * float64(p.writes())
 	if !p.at.IsZero() {
 		p.served += perSecond * max(0, now.Sub(p.at).Seconds())
 	}
