@@ -56,8 +56,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/reservation"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
@@ -169,6 +171,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return stopped(ctx, err)
 	}
 	dog := newWatchdog(config, &c.LeaderElection, clock.RealClock{})
+	line := boundWrites(config, clock.RealClock{})
 	mgr, err := newManager(config, scheme, c)
 	if err != nil {
 		return err
@@ -182,6 +185,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
 		ReportsPerSecond: c.ReportsPerSecond,
 		EventsPerSecond:  c.EventsPerSecond,
+		Turns:            turns.New(clock.RealClock{}, line.Writes),
 		Plan: jobplan.Options{
 			WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull,
 			ChecksOff:        !enabled.Enabled(features.AdmissionChecks),
@@ -309,6 +313,15 @@ func newWatchdog(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.With
 	dog := watchdog.New(clk, limit)
 	config.Wrap(dog.Wrap)
 	return dog
+}
+
+// boundWrites has all clients that are made of the configuration afterwards share what may be in flight. A write that
+// has waited for its turn still passes the watchdog.
+func boundWrites(config *rest.Config, clk clock.PassiveClock) *inflight.Line {
+	const least, most = 2, 32
+	line := inflight.NewLine(clk, least, most)
+	config.Wrap(line.Wrap)
+	return line
 }
 
 // whileLeading watches from when this replica leads until the process ends, which may be some time after ctx.

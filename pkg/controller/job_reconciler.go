@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
@@ -78,6 +79,8 @@ type Shared struct {
 	Notices flowcontrol.PassiveRateLimiter
 	// Stalls is the pace at which admitted jobs that do not run are looked at.
 	Stalls flowcontrol.PassiveRateLimiter
+	// Turns is the pace at which jobs are resumed.
+	Turns *turns.Pace
 	// Survey of nodes and quotas, for warnings.
 	Survey *survey.Survey
 }
@@ -146,13 +149,13 @@ func (r *JobReconciler) carryOut(ctx context.Context, s jobplan.Situation) (ctrl
 }
 
 func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, error) {
-	if errors.Is(err, errUnitOnItsWay) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
+	if again, later := turns.AskAgain(err); later {
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	if errors.Is(err, errStallPace) {
 		return ctrl.Result{RequeueAfter: stallDelay}, nil
 	}
-	if errors.Is(err, errNoticePace) {
+	if errors.Is(err, errUnitOnItsWay) || errors.Is(err, errNoticePace) { // should the watch not bring the unit
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {

@@ -63,7 +63,7 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	require.Equal(t, jobplan.RunningDelay/2, w.reconcile().RequeueAfter)
 	w.clock.SetTime(epoch.Add(jobplan.RunningDelay))
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
-	require.Equal(t, []string{"Running"}, w.told())
+	require.Empty(t, w.told(), "the controller of the job tells that pods run")
 	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
 	since := meta.FindStatusCondition(w.unit().Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime
 	require.True(t, since.Equal(&epoch), "since when, not since when it is said: %s", since)
@@ -79,7 +79,7 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 
 	w.jobStatus(completes)
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
-	require.Equal(t, []string{"Finished"}, w.told())
+	require.Empty(t, w.told(), "the controller of the job tells its end")
 	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
 	require.Empty(t, w.unit().Status.Admissions, "I7")
 
@@ -99,7 +99,7 @@ func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
 	w.jobStatus(completes)
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
 	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
-	require.Equal(t, []string{"Queued", "Admitted", "Finished"}, w.told())
+	require.Equal(t, []string{"Queued", "Admitted"}, w.told())
 	require.Zero(t, w.remembered().started)
 }
 
@@ -741,11 +741,11 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 	w.admit()
 	stale := w.job()
 	w.settle()
-	require.True(t, w.remembered().isBehind(stale) || !*w.job().Spec.Suspend)
-	w.remembered().note(w.job())
-	require.True(t, w.remembered().isBehind(stale))
-	require.False(t, w.remembered().isBehind(w.job()))
-	require.False(t, w.remembered().isBehind(stale), "caught up with, forgotten")
+	require.True(t, w.remembered().written.Behind(stale) || !*w.job().Spec.Suspend)
+	w.remembered().written.Note(w.job())
+	require.True(t, w.remembered().written.Behind(stale))
+	require.False(t, w.remembered().written.Behind(w.job()))
+	require.False(t, w.remembered().written.Behind(stale), "caught up with, forgotten")
 }
 
 // The job controller notes a suspension at the time at which the unit is made, and its event may come before that of

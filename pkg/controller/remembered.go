@@ -21,11 +21,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ownwrites"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 )
 
 // correctionDelay is for how long a unit that was set right is not set right again on cached news.
@@ -50,9 +50,10 @@ type remembered struct {
 	// notified is how many pods were told of the eviction at this time.
 	evicted  time.Time
 	notified int
-	// written are the resourceVersions that this process wrote last of the job and its unit, so that no decision is made
-	// on a cached state from before the own write. What a watch catches up with is forgotten.
-	written map[types.UID]string
+	// turn in which the job is resumed.
+	turn turns.Turn
+	// written is what this process wrote last of the job and its unit.
+	written ownwrites.Versions
 }
 
 // observe fills in what is remembered, and forgets what no longer holds.
@@ -110,32 +111,7 @@ func evictionOf(a jobplan.Notify) time.Time {
 // lately says whether that was less than d ago.
 func lately(at, now time.Time, d time.Duration) bool { return !at.IsZero() && now.Sub(at) < d }
 
-// note a write that was confirmed.
-func (m *remembered) note(o client.Object) {
-	if m.written == nil {
-		m.written = map[types.UID]string{}
-	}
-	m.written[o.GetUID()] = o.GetResourceVersion()
-}
-
-// forget an object that was deleted.
-func (m *remembered) forget(uid types.UID) { delete(m.written, uid) }
-
-// behind says whether what was observed is older than the own last write; the event that brings the newer state is
-// still to come.
+// behind says whether what was observed is older than the own last write.
 func (m *remembered) behind(s jobplan.Situation) bool {
-	return m != nil && (s.Job != nil && m.isBehind(s.Job.Object) || s.Unit != nil && m.isBehind(s.Unit))
-}
-
-func (m *remembered) isBehind(o client.Object) bool {
-	last, ok := m.written[o.GetUID()]
-	if !ok {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), last)
-	if err == nil && order < 0 {
-		return true
-	}
-	m.forget(o.GetUID())
-	return false
+	return m != nil && (s.Job != nil && m.written.Behind(s.Job.Object) || s.Unit != nil && m.written.Behind(s.Unit))
 }

@@ -51,6 +51,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitevents"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
@@ -117,6 +118,8 @@ type Options struct {
 	ReportsPerSecond int
 	// EventsPerSecond is how many jobs are told in a second what they wait for.
 	EventsPerSecond int
+	// Turns is the pace at which jobs are resumed; nil resumes them at once.
+	Turns *turns.Pace
 }
 
 // Setup adds all reconcilers to the manager.
@@ -132,6 +135,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		Notices:  flowcontrol.NewTokenBucketPassiveRateLimiter(noticesPerSecond, noticesAtOnce),
 		Stalls:   flowcontrol.NewTokenBucketPassiveRateLimiter(stallsPerSecond, stallsAtOnce),
 		Survey:   survey.New(mgr.GetAPIReader(), o.Clock),
+		Turns:    o.Turns,
 	}
 	kinds := &KindSet{mgr: mgr, options: o, shared: shared, predicate: o.Predicate, changed: make(chan struct{}, 1)}
 	if err := mgr.Add(kinds); err != nil {

@@ -86,13 +86,16 @@ func TestAnEventOfAnEarlierRunIsNotTold(t *testing.T) {
 	require.Equal(t, "the job has no pod, and no event of the job says why", w.podsReady().Message)
 }
 
+// podsOfAPage is how many pods are read at once.
+const podsOfAPage = 50
+
 func TestPodsOfTheJobAloneAreTold(t *testing.T) {
 	w := releasedJob(t)
 	forged := podOf(w.job(), "")
 	forged.Name, forged.OwnerReferences = "a-forged", nil
 	forged.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "forged"}}
 	w.create(forged)
-	for i := range stallPage + 10 {
+	for i := range podsOfAPage + 10 {
 		pod := podOf(w.job(), "")
 		pod.Name, pod.Status.Phase = fmt.Sprintf("j-%03d", i), corev1.PodPending
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
@@ -101,7 +104,7 @@ func TestPodsOfTheJobAloneAreTold(t *testing.T) {
 	}
 	w.step(time.Minute)
 	require.Equal(t, "PodsPending", w.podsReady().Reason)
-	require.Contains(t, w.podsReady().Message, fmt.Sprintf("(%d)", stallPage+10))
+	require.Contains(t, w.podsReady().Message, fmt.Sprintf("(%d)", podsOfAPage+10))
 	require.Contains(t, w.podsReady().Message, "1 Insufficient cpu.")
 }
 

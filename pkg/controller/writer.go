@@ -34,6 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -91,10 +92,15 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 		if w.shared.Reports != nil && !w.shared.Reports.TryAccept() {
 			return jobplan.ReportInterval, nil
 		}
-		return 0, w.patch(ctx, a.Before, a.After.DeepCopy(), nil, w.patchStatus)
+		return 0, w.patch(inflight.Report(ctx), a.Before, a.After.DeepCopy(), nil, w.patchStatus)
 	case jobplan.DeleteUnit:
 		return 0, w.deleteUnit(ctx, a)
 	case jobplan.PatchJob:
+		if a.Before.Suspended() && !a.After.Suspended() {
+			if err := w.shared.Turns.May(&w.known.turn, w.unit); err != nil {
+				return 0, err
+			}
+		}
 		return 0, w.patchJob(ctx, a)
 	case jobplan.ResetStart:
 		return 0, w.resetStart(ctx, a)
@@ -150,7 +156,7 @@ func (w *writer) patch(ctx context.Context, before, after client.Object, e *even
 	if err := send(ctx, after, optimistic(before), fieldOwner); err != nil {
 		return err
 	}
-	w.known.note(after)
+	w.known.written.Note(after)
 	w.tell(e)
 	if e != nil {
 		klog.FromContext(ctx).Info("Wrote a transition", "event", e.Reason)
@@ -247,7 +253,7 @@ func (w *writer) deleteUnit(ctx context.Context, a jobplan.DeleteUnit) error {
 	if err != nil {
 		return err
 	}
-	w.known.forget(uid)
+	w.known.written.Forget(uid)
 	klog.FromContext(ctx).Info("Deleted a unit", "queueUnit", klog.KObj(a.Unit), "phase", a.Unit.Status.Phase)
 	w.tell(a.Event)
 	return nil

@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -35,9 +36,12 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// pool sends writes with a bounded number of requests at once. Decisions go first; writes that only inform take at
-// most half of the workers, so that slow ones never hold up an admission, and few while decisions are being sent: an
-// API server that is slow answers those sooner then.
+// leastWrites may always be in flight, however slow the API server is.
+const leastWrites = 4
+
+// pool sends writes with a bounded number of requests at once, which adapts to how long the API server takes for them.
+// Decisions go first; writes that only inform take at most half of that, so that slow ones never hold up an admission,
+// and one place while decisions are being sent.
 //
 // A decision whose outcome is unknown is reported at once and sent again, the same patch with the same resource
 // version, until the outcome is definite: only that tells "not applied" from "not applied yet". Between attempts a
@@ -57,6 +61,7 @@ type pool struct {
 	low      []*Write
 	lowBusy  int
 	highBusy int
+	limit    inflight.Limit
 	stopped  bool
 	attempts map[int64]int // of writes whose outcome is unknown
 }
@@ -65,7 +70,7 @@ func newPool(o *Options, done func(Result)) *pool {
 	p := &pool{
 		client: o.Client, clock: o.Clock, metrics: o.Metrics,
 		workers: o.Config.WriteConcurrency, timeout: o.Config.WriteTimeout, done: done,
-		attempts: map[int64]int{},
+		attempts: map[int64]int{}, limit: inflight.NewLimit(leastWrites, o.Config.WriteConcurrency),
 	}
 	p.wake = sync.NewCond(&p.mu)
 	return p
@@ -107,45 +112,50 @@ func (p *pool) work(ctx context.Context) {
 	}
 }
 
-// release gives the place of a write back. The last decision that was under way lets several others go.
+// release gives the place of a write back.
 func (p *pool) release(w *Write) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !w.decides() {
+	if w.decides() {
+		p.highBusy--
+	} else {
 		p.lowBusy--
-		p.wake.Signal()
-		return
 	}
-	if p.highBusy--; p.highBusy == 0 {
-		p.wake.Broadcast()
-	}
+	p.wake.Signal()
 }
 
-// informs says whether a write that only informs may go now.
-func (p *pool) informs() bool {
-	share := 2
-	if p.highBusy > 0 {
-		share = 16
+// ready is the list of writes whose first may go now; nil for none.
+func (p *pool) ready() *[]*Write {
+	switch {
+	case len(p.high) > 0 && p.highBusy+p.lowBusy < p.limit.Writes():
+		return &p.high
+	case len(p.low) > 0 && p.lowBusy < p.limit.Reports(len(p.high)+p.highBusy > 0):
+		return &p.low
 	}
-	return len(p.low) > 0 && p.lowBusy < max(1, p.workers/share)
+	return nil
 }
 
 func (p *pool) next() (*Write, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for {
-		switch {
-		case p.stopped:
-			return nil, false
-		case len(p.high) > 0:
-			p.highBusy++
-			return take(&p.high), true
-		case p.informs():
-			p.lowBusy++
-			return take(&p.low), true
+	for !p.stopped {
+		from := p.ready()
+		if from == nil {
+			p.wake.Wait()
+			continue
 		}
-		p.wake.Wait()
+		w := take(from)
+		if w.decides() {
+			p.highBusy++
+		} else {
+			p.lowBusy++
+		}
+		if p.ready() != nil {
+			p.wake.Signal() // the limit has grown, or more than one was submitted
+		}
+		return w, true
 	}
+	return nil, false
 }
 
 func take(list *[]*Write) *Write {
@@ -166,6 +176,7 @@ func (p *pool) send(ctx context.Context, w *Write) {
 	r := p.try(request, w)
 	cancel()
 	r.took, r.beside = p.clock.Since(start), beside
+	p.learn(&r, start)
 	p.metrics.Observe(metrics.StatusWriteSeconds, r.took.Seconds(), string(w.kind))
 	p.count(r)
 	if r.outcome != admission.OutcomeUnknown || !w.decides() {
@@ -182,6 +193,19 @@ func (p *pool) send(ctx context.Context, w *Write) {
 		p.done(r)
 	}
 	go p.again(w, max(backoff(n), r.retryAfter))
+}
+
+// learn adapts the number of writes in flight. A conflict took a second request, and so says nothing.
+func (p *pool) learn(r *Result, begun time.Time) {
+	if r.conflict {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit.Take(inflight.Answer{
+		Kind: r.write.resource.Resource, Begun: begun, Ended: begun.Add(r.took), InFlight: r.beside,
+		Overloaded: r.outcome == admission.OutcomeUnknown || r.retryAfter > 0,
+	})
 }
 
 // busy is how many writes are under way.

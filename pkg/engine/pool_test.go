@@ -18,15 +18,18 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
-// TestWritesThatInformLeaveRoomForDecisions: half of the workers while there is nothing else to write, few while
-// decisions are being sent, and never none.
+// TestWritesThatInformLeaveRoomForDecisions: half of what may be in flight while there is nothing else to write, one
+// while decisions are being sent, and never none.
 func TestWritesThatInformLeaveRoomForDecisions(t *testing.T) {
-	for _, c := range []struct{ workers, alone, beside int }{{32, 16, 2}, {4, 2, 1}, {1, 1, 1}} {
-		p := newPool(&Options{Config: Config{WriteConcurrency: c.workers}}, nil)
+	for _, c := range []struct{ most, alone int }{{32, 4}, {4, 2}, {1, 2}} {
+		p := newPool(&Options{Config: Config{WriteConcurrency: c.most}}, nil)
 		for range 40 {
 			p.submit(&Write{kind: writeQueueStatus})
 		}
@@ -36,18 +39,46 @@ func TestWritesThatInformLeaveRoomForDecisions(t *testing.T) {
 		require.True(t, ok)
 		require.Same(t, decision, first, "decisions go first")
 		informing := 0
-		for ; p.informs(); informing++ {
+		for ; p.ready() != nil; informing++ {
 			_, ok := p.next()
 			require.True(t, ok)
 		}
-		require.Equal(t, c.beside, informing, "%d workers", c.workers)
+		require.Equal(t, 1, informing, "at most %d in flight", c.most)
 		p.release(decision)
-		for ; p.informs(); informing++ {
+		for ; p.ready() != nil; informing++ {
 			_, ok := p.next()
 			require.True(t, ok)
 		}
-		require.Equal(t, c.alone, informing, "%d workers", c.workers)
+		require.Equal(t, c.alone, informing, "at most %d in flight", c.most)
 		p.release(&Write{kind: writeQueueStatus})
-		require.True(t, p.informs())
+		require.NotNil(t, p.ready())
 	}
+}
+
+// TestASlowAPIServerHasFewWritesInFlight: what may be in flight follows from how long writes take.
+func TestASlowAPIServerHasFewWritesInFlight(t *testing.T) {
+	p := newPool(&Options{Config: Config{WriteConcurrency: 32}}, nil)
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	answered := func(took time.Duration) {
+		now = now.Add(took)
+		p.learn(&Result{write: &Write{}, outcome: admission.OutcomeConfirmed, took: took, beside: 32}, now.Add(-took))
+	}
+	fly := func() (n int) {
+		for range 40 {
+			p.submit(&Write{kind: writeAdmit, decision: &admitWrite{}})
+		}
+		for ; p.ready() != nil; n++ {
+			_, _ = p.next()
+		}
+		p.high, p.highBusy = nil, 0
+		return n
+	}
+	for range 1000 {
+		answered(3 * time.Millisecond)
+	}
+	require.Equal(t, 32, fly())
+	for range 10 {
+		answered(300 * time.Millisecond)
+	}
+	require.Equal(t, leastWrites, fly())
 }

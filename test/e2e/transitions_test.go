@@ -44,7 +44,6 @@ func TestFailedJobGivesItsQuotaBack(t *testing.T) {
 	c.waitPhase(t, ns, "broken", schedulingv1alpha1.PhaseFailed)
 	require.Empty(t, c.unit(t, ns, "broken").Status.Admissions)
 	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
-	c.waitEvent(t, ns, "broken", "Finished")
 }
 
 // A unit that is made inactive while its job runs loses its admission: the job is suspended, its pods go, its quota is

@@ -69,7 +69,8 @@ type JobQueueArgs struct {
 	ClientQPS *float32 `json:"clientQPS,omitempty"`
 	// clientBurst is how many requests may go out at once above that rate. Default 2000.
 	ClientBurst *int32 `json:"clientBurst,omitempty"`
-	// writeConcurrency is the number of status writes under way at the same time, 1 to 1000. Default 32.
+	// writeConcurrency is the most status writes in flight, 1 to 1000. If the API server is slow, fewer
+	// are, down to 4. Default 32.
 	WriteConcurrency *int32 `json:"writeConcurrency,omitempty"`
 	// statusRefreshInterval is the least time between two status writes of the same Queue, at least 1s. All Queues
 	// together are written 20 times a second at most. Default 5s.

@@ -91,7 +91,7 @@ func TestSuspensionByTheOwner(t *testing.T) {
 		"adopted, admitted since":      {adopted(2).waiting(0).condition("Suspended"), "reset start"},
 		"held by its annotation as well": {runs().resumedAs(1, 1).with(holdIs("true")),
 			"patch unit [Held]"},
-		"has ended": {runs().resumedAs(1, 1).condition("Complete"), "status Succeed [Finished]"},
+		"has ended": {runs().resumedAs(1, 1).condition("Complete"), "status Succeed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, describe(tc.scene.decide()))

@@ -129,7 +129,7 @@ func TestPlanOfKinds(t *testing.T) {
 		"a Deployment that waits":           {deployment(t).withUnit(waiting), ""},
 		"a Deployment that is admitted":     {deployment(t).withUnit(released), ""},
 		"a Deployment that runs": {deployment(t).withUnit(released).job(int64(2), "status",
-			"readyReplicas").runsFor(RunningDelay), "status Running [Running]"},
+			"readyReplicas").runsFor(RunningDelay), "status Running"},
 		"a Deployment that grows": {deployment(t).withUnit(v1alpha1.PhaseRunning).job(int64(3), "spec",
 			"replicas"), "patch unit [Grows]"},
 		"a Deployment beside another's unit":   {deployment(t).withUnit(waiting).unit(ofNobody), "tell [NameTaken]"},

@@ -123,7 +123,7 @@ func TestNotice(t *testing.T) {
 		"without a label, and the unit too":  {taken(t).with(unmanagedNow).with(lostUnit), "job suspend=true [Suspended]"},
 		"of a kind that cannot be suspended": {deployment(t).with(lostUnit), "look at pods"},
 		"the job ends": {
-			taken(t).with(podsRun(told)).condition("Complete"), "status Succeed [Finished]",
+			taken(t).with(podsRun(told)).condition("Complete"), "status Succeed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

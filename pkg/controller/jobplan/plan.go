@@ -169,9 +169,8 @@ func finish(s *Situation) (Decision, bool) {
 	case s.rel != jobunit.Own:
 		return Decision{}, true
 	case stageOf(s.Unit.Status.Phase) != over:
-		note := "the job " + map[bool]string{true: "succeeded", false: "failed"}[end.Succeeded] + "; its quota is free again"
-		return do(PatchUnitStatus{Before: s.Unit, After: becomeEnded(s.Unit, end, s.Now),
-			Event: event.Normal("Finished", "Finish", note)}), true
+		// The controller of the job tells its end, as it does when its pods run.
+		return do(PatchUnitStatus{Before: s.Unit, After: becomeEnded(s.Unit, end, s.Now)}), true
 	}
 	finished := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionFinished)
 	if s.Options.FinishedUnitsTTL <= 0 || finished == nil || !jobunit.CreatedByUs(s.Unit) {

@@ -99,7 +99,7 @@ func TestPlanOfPodGroups(t *testing.T) {
 		},
 		"all of it have ended": {
 			group(plainPod("a", "ring", done), plainPod("b", "ring", done)).withUnit(released),
-			"status Succeed [Finished]",
+			"status Succeed",
 		},
 		"it ran before": {group(plainPod("a", "", running)), "look at pods"},
 		"it runs, and is left": {group(plainPod("a", "", running)).with(podsAre(BoundSome)),

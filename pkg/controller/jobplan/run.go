@@ -109,8 +109,7 @@ func mirrorStart(s *Situation) Decision {
 	if ran := s.Now.Sub(since.Time); ran < RunningDelay {
 		return Decision{After: RunningDelay - ran}
 	}
-	return do(PatchUnitStatus{Before: s.Unit, After: becomeRunning(s.Unit, countPods(s), s.Now, since),
-		Event: event.Normal("Running", "Run", "pods of the job run")})
+	return do(PatchUnitStatus{Before: s.Unit, After: becomeRunning(s.Unit, countPods(s), s.Now, since)})
 }
 
 // StartsToRun: pods of an admitted job run, and its unit does not say so yet. Until the job's controller has noted the

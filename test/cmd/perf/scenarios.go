@@ -41,6 +41,7 @@ type scenario struct {
 // scenarios by the name that is the first argument; without one it is the workload. Each adds its flags to the set.
 var scenarios = map[string]func(set *flags) *scenario{
 	"workload":     workloadScenario,
+	"jobs":         jobsScenario,
 	"latency":      latencyScenario,
 	"memory":       memoryScenario,
 	"savings":      savingsScenario,
@@ -99,6 +100,18 @@ func latencyScenario(set *flags) *scenario {
 	set.BoolVar(&o.Stock, "stock", false, "only the unqueued variants, with plugin and controller off")
 	return &scenario{"latency", &o.Setting,
 		func(ctx context.Context, _ string) (printer, error) { return runner.Latency(ctx, o) }}
+}
+
+// jobsScenario measures what a queue of Jobs does to the API server, and to the calls of those who create them.
+func jobsScenario(set *flags) *scenario {
+	var o runner.JobsOptions
+	set.IntVar(&o.Jobs, "jobs", 800, "jobs of 1, 4 and 16 pods")
+	set.IntVar(&o.Cores, "cores", 150, "cores of their quota; a pod has one")
+	set.DurationVar(&o.RunTime, "run-time", 12*time.Second, "how long pods run on average")
+	set.IntVar(&o.PerSecond, "per-second", 0, "jobs that are created in a second at most; 0 for as many as the workers do")
+	set.workers(&o.Setting)
+	return &scenario{"jobs", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Jobs(ctx, o) }}
 }
 
 // memoryScenario measures what units that wait take of the API server's memory.

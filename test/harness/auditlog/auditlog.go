@@ -33,6 +33,16 @@ const Writes = header + `
 - level: None
 `
 
+// Watch is the verb of a request that watches; its event is written when it ends.
+const Watch = "watch"
+
+// WritesAndWatches is a policy that also notes each watch that ends.
+const WritesAndWatches = header + `
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection, ` + Watch + `]
+- level: None
+`
+
 // Decisions is a policy that notes, with what was written, bindings of pods and writes to jobs, units and their status;
 // and deletes of units.
 const Decisions = header + `

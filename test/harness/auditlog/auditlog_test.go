@@ -67,14 +67,16 @@ func TestWhatIsBehindATornLineIsRead(t *testing.T) {
 }
 
 func TestPoliciesAreWhatTheAPIServerReads(t *testing.T) {
-	for name, text := range map[string]string{"Writes": Writes, "Decisions": Decisions} {
+	for name, text := range map[string]string{
+		"Writes": Writes, "WritesAndWatches": WritesAndWatches, "Decisions": Decisions,
+	} {
 		t.Run(name, func(t *testing.T) {
 			policy := &auditv1.Policy{}
 			require.NoError(t, yaml.UnmarshalStrict([]byte(text), policy))
 			require.Equal(t, auditv1.LevelNone, policy.Rules[len(policy.Rules)-1].Level, "the rest is left out")
 			for _, rule := range policy.Rules[:len(policy.Rules)-1] {
 				require.NotEqual(t, auditv1.LevelNone, rule.Level)
-				require.True(t, sets.New("create", "update", "patch", "delete", "deletecollection").HasAll(rule.Verbs...))
+				require.True(t, sets.New("create", "update", "patch", "delete", "deletecollection", Watch).HasAll(rule.Verbs...))
 			}
 		})
 	}

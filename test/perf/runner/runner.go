@@ -110,7 +110,7 @@ func (r *run) start(ctx context.Context) error {
 func (r *run) open(ctx context.Context, o controlplane.Options) (err error) {
 	r.noteLoad()
 	o.Dir, o.Bin, o.Progress = r.Dir, r.Bin, r.screen.line
-	if r.Audit {
+	if r.Audit && o.AuditPolicy == "" {
 		o.AuditPolicy = auditlog.Writes
 	}
 	if r.cp, err = controlplane.Start(ctx, o); err != nil {
