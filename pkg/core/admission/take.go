@@ -107,7 +107,9 @@ func (t *taking) again(at time.Time) {
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) (took bool) {
 	with := t.pass.together(u)
 	by := each(with, takerOf)
-	found, obstacle := reclaim.Together(t.tree, by, leaving, t.promised(with), among)
+	found, obstacle := reclaim.Together(&reclaim.Situation[*record]{
+		Tree: t.tree, Among: among, Leaving: leaving, Promised: t.promised(with),
+	}, by)
 	dry := func(by reclaim.Taker) bool { return by.Policy.DryRun }
 	if len(found) > 0 && slices.ContainsFunc(by, dry) {
 		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(slices.Concat(found...), holdOf)), true
