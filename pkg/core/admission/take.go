@@ -88,6 +88,7 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 		case with[0] != u: // it takes with that one
 		case all[i].Cause().Stopped != "":
 			t.hinder(now, u.group, reclaim.Obstacle{})
+		case t.pauses(now, with):
 		case now.Before(n.searched.Add(searchPause)):
 			t.again(n.searched.Add(searchPause))
 		default:
@@ -95,6 +96,18 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 		}
 	}
 	return heads, false
+}
+
+// pauses says that units do not take, since what others took for the same lately was for nothing.
+func (t *taking) pauses(now time.Time, with []*record) bool {
+	for _, u := range with {
+		if until, times := t.roster.vain.Until(now, beneficiary(u)); times > 0 {
+			t.hinder(now, with[0].group, reclaim.Obstacle{InVain: times, Until: until})
+			t.again(until)
+			return true
+		}
+	}
+	return false
 }
 
 // again says when to search again though nothing happens; zero for never. What happens to a unit may help before.
@@ -247,21 +260,4 @@ func (t *taking) promised(but []*record) (promised []holder) {
 		}
 	}
 	return promised
-}
-
-// setTakes has those lose what they hold from whom a unit in line takes it.
-func setTakes(r *roster, u *record) {
-	holds := ""
-	if u.group != nil {
-		holds = takesFrom(u)
-	}
-	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds, isTaking(u) && u.taking != "")
-	if len(changed) == 0 {
-		return
-	}
-	for _, use := range r.holdings.Uses() {
-		if o, known := r.units[use.Key]; known && slices.Contains(changed, o.spec.Hold()) {
-			r.touch(o)
-		}
-	}
 }

@@ -81,6 +81,9 @@ type Obstacle struct {
 	Pods      int64
 	// Until is when the first protection ends; zero if time ends none.
 	Until time.Time
+	// InVain is how often in a row what was taken for the same namespace and quota was for nothing: until then nobody
+	// looks for more.
+	InVain int
 	// DryRun is what the request would take, in a queue that takes nothing.
 	DryRun DryRun
 }
