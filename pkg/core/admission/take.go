@@ -235,6 +235,7 @@ func (t *taking) holders(now time.Time) (among, leaving []holder) {
 			leaving = append(leaving, h)
 		default:
 			policy := &t.roster.lines.queue(u.spec.Queue).spec.Preemption
+			h.Evictions = u.preempted
 			h.Judge(now, &u.spec, policy, u.nonPreemptible(), u.stage != stageAdmitted)
 			h.Gang = gang.GroupOf(&u.spec)
 			among = append(among, h)

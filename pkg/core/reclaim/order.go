@@ -27,7 +27,7 @@ import (
 // Cost is what it costs to take a unit. Units are taken in the order of the fields, the least first.
 type Cost struct {
 	Priority int32
-	// Evictions is how often it lost what it held before.
+	// Evictions is how often others had it lose what it held before. What its user did to it does not count.
 	Evictions int64
 	// Lost is the work that is lost with it, in resource-seconds.
 	Lost float64
