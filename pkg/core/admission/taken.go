@@ -20,12 +20,33 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 func beneficiary(u *record) reclaim.Beneficiary {
 	return reclaim.Beneficiary{Namespace: u.spec.Namespace(), Quota: u.spec.Quota}
+}
+
+// ReservedAt is what is kept from pods outside of units at a level and below it: what units hold beyond their pods, and
+// what those ask for that take what others hold. What is taken comes free before the taker holds it, and a pod that waits
+// would bind in that moment. So the top counts as well while something is taken; else it keeps nothing.
+func ReservedAt(s *State, level string) resources.List {
+	var taken resources.List
+	for _, key := range s.roster.takers.Keys() {
+		u, known := s.roster.units[key]
+		if known && slices.ContainsFunc(s.lines.tree.Route(u.spec.Quota).Levels, func(l *capacity.Level) bool {
+			return l.Name() == level
+		}) {
+			taken = taken.Add(u.asks())
+		}
+	}
+	if top := len(s.lines.tree.Route(level).Levels) == 1; top && taken.IsZero() {
+		return taken
+	}
+	return s.roster.holdings.Read(level).Outstanding().List().Add(taken)
 }
 
 // setTakes has those lose what they hold from whom a unit in line takes it.
