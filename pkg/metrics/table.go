@@ -194,8 +194,7 @@ var schedulerMetrics = []definition{
 		"Number of claims that ended because claimTimeout was over. The unit at the front of " +
 			"a blocking queue then blocks no other unit.", nil},
 	{TakenInVainTotal, counter, nil,
-		"Number of times that jobs were preempted for a unit that gave up, or gave the quota back before a pod of it was " +
-			"on a node.", nil},
+		"Number of times that jobs were preempted for a unit that gave up, or of which no pod came to a node.", nil},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"},
 		"Quota that admitted units hold beyond their assigned pods: " +
 			"thousandths of cpu, whole units of other resources. Only resources that the quota limits are counted.", nil},

@@ -131,7 +131,7 @@ func (p *protection) check(pod *corev1.Pod, path func() []level) error {
 
 // refuses goes from the leaf up: what is reserved on a parent is kept too, whether ElasticQuota looks at parents or
 // not. The total at the top keeps something only while a job takes what others held: what comes free on nodes is for
-// that job. Quotas of Koordinator's own pods are beside the total.
+// that job. Koordinator's own quotas are not part of the total.
 func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string, err error) {
 	guard := p.guard.Load()
 	if guard == nil || p.reserved.Load() == 0 || guard.Admitted(pod) {
