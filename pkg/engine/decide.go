@@ -42,6 +42,7 @@ func (e *Engine) decide(now time.Time) {
 	e.pace.Decided(begun, e.opts.Clock.Now(), plan.WakeAt)
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
 	e.opts.Metrics.Add(plan.ClaimsEnded, metrics.ClaimsEndedTotal)
+	e.opts.Metrics.Add(plan.TakenInVain, metrics.TakenInVainTotal)
 	for range plan.Panics {
 		e.opts.Metrics.Inc(metrics.PanicsTotal, "extension")
 	}

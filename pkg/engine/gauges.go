@@ -130,7 +130,7 @@ func (g *gauges) tellOutstanding(level string) {
 	}
 	var now told
 	g.core.call("", func(s *admission.State) {
-		now.outstanding = s.Holdings().Read(level).Outstanding().List()
+		now.outstanding = admission.ReservedAt(s, level)
 		_, now.limit = admission.LimitOf(s, level)
 	})
 	if former := g.told[level]; now.outstanding.Equal(former.outstanding) &&

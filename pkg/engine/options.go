@@ -114,8 +114,8 @@ type Options struct {
 	// the scheduler is built, so that it can; nil means always.
 	Activate func(pods map[string]*corev1.Pod)
 	Ready    func() bool
-	// Outstanding, if set, is told what admitted jobs hold on a level of the quota tree and below it beyond their assigned
-	// pods, and what limits them and pods outside of jobs together, when either changed.
+	// Outstanding, if set, is told what is kept on a level of the quota tree from pods outside of jobs, see
+	// admission.ReservedAt, and what limits them and pods outside of jobs together, when either changed.
 	Outstanding func(quota string, outstanding, limit resources.List)
 	// Policies, Checks and Order are what extensions give to the core; see admission.Config.
 	Policies map[string]queue.Factory

@@ -51,6 +51,7 @@ const (
 	CycleDurationSeconds     Name = Prefix + "cycle_duration_seconds"
 	CycleExaminedUnits       Name = Prefix + "cycle_examined_units"
 	ClaimsEndedTotal         Name = Prefix + "claims_ended_total"
+	TakenInVainTotal         Name = Prefix + "taken_in_vain_total"
 	LedgerOutstanding        Name = Prefix + "ledger_outstanding"
 	LedgerDifferences        Name = Prefix + "ledger_differences"
 	AuditsTotal              Name = Prefix + "audits_total"
@@ -195,6 +196,8 @@ var schedulerMetrics = []definition{
 	{ClaimsEndedTotal, counter, nil,
 		"Number of claims that ended because claimTimeout was over. The unit at the front of " +
 			"a blocking queue then blocks no other unit.", nil},
+	{TakenInVainTotal, counter, nil,
+		"Number of times that jobs were preempted for a unit that gave up, or of which no pod came to a node.", nil},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"},
 		"Quota that admitted units hold beyond their assigned pods: " +
 			"thousandths of cpu, whole units of other resources. Only resources that the quota limits are counted.", nil},

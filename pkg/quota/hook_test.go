@@ -285,6 +285,30 @@ func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 	require.NoError(t, check("b", stranger))
 }
 
+// What a job takes from others comes free on nodes: nobody in another quota binds there, though that has room for him.
+func TestWhatIsTakenIsKeptFromPodsOfTheWholeTree(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "0", "100"))
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	var again []string
+	guard := guardOf(func(*corev1.Pod) bool { return false })
+	guard.TryAgain = func(pods []types.NamespacedName) {
+		for _, pod := range pods {
+			again = append(again, pod.Name)
+		}
+	}
+	l.adapter.Protect(guard)
+	l.observe("a", "b")
+	for _, name := range []string{"a", extension.RootQuotaName} {
+		l.reserve(name, list(40000))
+	}
+	require.EqualError(t, check("b", l.pod("lurks", "b", "61")), "quota koordinator-root-quota is reserved for "+
+		"admitted jobs: cpu used 0 + reserved 40000 + requested 61000 > limit 100000")
+	require.NoError(t, check("b", l.pod("small", "b", "60")))
+	require.NoError(t, check(extension.DefaultQuotaName, l.pod("daemon", "", "61")), "they are beside the total")
+	l.reserve(extension.RootQuotaName, list(0))
+	require.Equal(t, []string{"lurks"}, again)
+}
+
 // The webhook refuses parents that lead back to a quota, where it runs. Whoever asks for them must come to an end.
 func TestProtectionSurvivesParentsInACircle(t *testing.T) {
 	l := newLive(t, false, "1000",

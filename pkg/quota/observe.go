@@ -95,6 +95,7 @@ func (a *Adapter) TotalMoved() (moved bool) {
 
 func (a *Adapter) observe(l *level, args *config.ElasticQuotaArgs) admission.Quota {
 	q, inMax := l.read(args)
+	a.protection.release(l.name, q.Used)
 	if l.parent == "" {
 		q.Max = totalOf(l.mgr)
 		a.totals.Store(l.name, q.Max)
@@ -106,7 +107,6 @@ func (a *Adapter) observe(l *level, args *config.ElasticQuotaArgs) admission.Quo
 	if !q.Shared {
 		q.Limit = q.Max
 	}
-	a.protection.release(l.name, q.Used)
 	q.Limit = a.withMaxJobs(l.name, q.Limit, inMax)
 	return q
 }

@@ -78,8 +78,8 @@ const (
 // jobs get it also where runtime has shrunk. Without it a reservation counts for the admission of other jobs alone.
 func (a *Adapter) Protect(g Guard) { a.protection.guard.Store(&g) }
 
-// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods, and what
-// limits them and pods outside of jobs together.
+// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods, with what jobs
+// take from others, and what limits them and pods outside of jobs together.
 func (a *Adapter) SetOutstanding(quota string, outstanding, limit resources.List) {
 	p := &a.protection
 	old := p.of(quota)
@@ -130,15 +130,17 @@ func (p *protection) check(pod *corev1.Pod, path func() []level) error {
 }
 
 // refuses goes from the leaf up: what is reserved on a parent is kept too, whether ElasticQuota looks at parents or
-// not. The total at the top needs no protection, since pods that have no node use nothing.
+// not. The total at the top keeps something only while a job takes what others held: what comes free on nodes is for
+// that job. Koordinator's own quotas are not part of the total.
 func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string, err error) {
 	guard := p.guard.Load()
 	if guard == nil || p.reserved.Load() == 0 || guard.Admitted(pod) {
 		return "", nil
 	}
 	request := toList(core.PodRequests(pod))
-	for _, l := range path() {
-		if l.parent == "" {
+	levels := path()
+	for _, l := range levels {
+		if l.parent == "" && builtIn(levels[0].name) {
 			break
 		}
 		if p.of(l.name).outstanding.IsZero() {

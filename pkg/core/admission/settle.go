@@ -75,7 +75,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	r.progress.changed = r.holdings.Keep(u.spec.Key, &at) || r.progress.changed
 	r.accounts.Replace(&u.counted, contributionOf(u, r.holdings.Charges(u.spec.Key, u.spec.Quota)))
 	r.grant(u)
-	setTakes(r, u)
+	setTakes(r, now, u)
 	if r.gangs.SetCleared(u, passed) || news {
 		now := gang.GroupOf(&u.spec)
 		r.touchChecked(u, now)

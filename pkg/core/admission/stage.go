@@ -135,6 +135,9 @@ func (u *record) becomeAdmitted(now time.Time) {
 // becomeEvicted: it has lost what it held.
 func (u *record) becomeEvicted() {
 	u.stage = stageWaiting
+	if u.eviction.Loss.ForOthers() {
+		u.tenure.preempted++
+	}
 	u.eviction.Loss.Apply(&u.spec)
 }
 

@@ -88,6 +88,7 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 		case with[0] != u: // it takes with that one
 		case all[i].Cause().Stopped != "":
 			t.hinder(now, u.group, reclaim.Obstacle{})
+		case t.pauses(now, with):
 		case now.Before(n.searched.Add(searchPause)):
 			t.again(n.searched.Add(searchPause))
 		default:
@@ -95,6 +96,18 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 		}
 	}
 	return heads, false
+}
+
+// pauses says that units do not take, since what others took for the same lately was for nothing.
+func (t *taking) pauses(now time.Time, with []*record) bool {
+	for _, u := range with {
+		if until, times := t.roster.vain.Until(now, beneficiary(u)); times > 0 {
+			t.hinder(now, with[0].group, reclaim.Obstacle{InVain: times, Until: until})
+			t.again(until)
+			return true
+		}
+	}
+	return false
 }
 
 // again says when to search again though nothing happens; zero for never. What happens to a unit may help before.
@@ -107,7 +120,9 @@ func (t *taking) again(at time.Time) {
 func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan *writes.Plan) (took bool) {
 	with := t.pass.together(u)
 	by := each(with, takerOf)
-	found, obstacle := reclaim.Together(t.tree, by, leaving, t.promised(with), among)
+	found, obstacle := reclaim.Together(&reclaim.Situation[*record]{
+		Tree: t.tree, Among: among, Leaving: leaving, Promised: t.promised(with),
+	}, by)
 	dry := func(by reclaim.Taker) bool { return by.Policy.DryRun }
 	if len(found) > 0 && slices.ContainsFunc(by, dry) {
 		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(slices.Concat(found...), holdOf)), true
@@ -220,6 +235,7 @@ func (t *taking) holders(now time.Time) (among, leaving []holder) {
 			leaving = append(leaving, h)
 		default:
 			policy := &t.roster.lines.queue(u.spec.Queue).spec.Preemption
+			h.Evictions = u.preempted
 			h.Judge(now, &u.spec, policy, u.nonPreemptible(), u.stage != stageAdmitted)
 			h.Gang = gang.GroupOf(&u.spec)
 			among = append(among, h)
@@ -247,19 +263,67 @@ func (t *taking) promised(but []*record) (promised []holder) {
 	return promised
 }
 
+func beneficiary(u *record) reclaim.Beneficiary {
+	return reclaim.Beneficiary{Namespace: u.spec.Namespace(), Quota: u.spec.Quota}
+}
+
+// ReservedAt is what is kept from pods outside of units at a level and below it: what units hold beyond their pods, and
+// what those ask for that take what others hold. What is taken comes free before the taker holds it, and a pod that waits
+// would bind in that moment. So the top counts as well while something is taken; else it keeps nothing.
+func ReservedAt(s *State, level string) resources.List {
+	var taken resources.List
+	for _, key := range s.roster.takers.Keys() {
+		u, known := s.roster.units[key]
+		if known && slices.ContainsFunc(s.lines.tree.Route(u.spec.Quota).Levels, func(l *capacity.Level) bool {
+			return l.Name() == level
+		}) {
+			taken = taken.Add(u.asks())
+		}
+	}
+	if top := len(s.lines.tree.Route(level).Levels) == 1; top && taken.IsZero() {
+		return taken
+	}
+	return s.roster.holdings.Read(level).Outstanding().List().Add(taken)
+}
+
 // setTakes has those lose what they hold from whom a unit in line takes it.
-func setTakes(r *roster, u *record) {
+func setTakes(r *roster, now time.Time, u *record) {
 	holds := ""
 	if u.group != nil {
 		holds = takesFrom(u)
 	}
 	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds, isTaking(u) && u.taking != "")
 	if len(changed) == 0 {
+		judgeTaking(r, now, u, holds, false)
 		return
 	}
+	spared := 0
 	for _, use := range r.holdings.Uses() {
 		if o, known := r.units[use.Key]; known && slices.Contains(changed, o.spec.Hold()) {
 			r.touch(o)
+			if use.Holds && o.stage != stageEvicting {
+				spared++
+			}
 		}
+	}
+	judgeTaking(r, now, u, holds, len(changed) > spared)
+}
+
+// judgeTaking notes whether what a unit took was for nothing: it gives up after somebody has lost what it held for it,
+// or gives back what it got before a pod of it is on a node.
+func judgeTaking(r *roster, now time.Time, u *record, holds string, lost bool) {
+	switch {
+	case holds != "" || isTaking(u):
+	case u.holding && lost:
+		u.own().took = true
+	case u.holding && u.took:
+		if _, assigned := r.holdings.Pods(u.spec.Key); assigned > 0 {
+			u.tenure.took = false
+			r.vain.Used(beneficiary(u))
+		}
+	case !u.holding && (lost || u.took):
+		u.own().took = false
+		r.vain.Note(now, beneficiary(u))
+		r.progress.takenInVain++
 	}
 }

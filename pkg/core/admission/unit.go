@@ -69,6 +69,10 @@ type tenure struct {
 	remembered *unit.Unit
 	// taking is what the unit takes, by the write in flight. outOfDate is what it took when it left its line or gave up.
 	taking, outOfDate string
+	// preempted counts how often others had it lose what it held. A new process begins at zero.
+	preempted int64
+	// took: others lost what they held for what it holds, of which no pod has been on a node yet.
+	took bool
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold

@@ -37,7 +37,9 @@ func (s *State) Releases(unitKey string) bool {
 }
 
 // RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then, whoever is there.
-func RunsUntil(s *State, unitKey string) time.Time { return Of(s, unitKey, time.Time{}, life.RunsUntil) }
+func RunsUntil(s *State, unitKey string) time.Time {
+	return Of(s, unitKey, time.Time{}, life.RunsUntil)
+}
 
 // Of answers what is asked about a unit that is admitted; of no other one.
 func Of[T any](s *State, unitKey string, now time.Time, ask func(*life.Facts) T) (answer T) {

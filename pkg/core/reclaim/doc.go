@@ -20,9 +20,11 @@ limitations under the License.
 // gone:
 //
 //   - each level of q strictly below the lowest common ancestor of q and w is within its min with j on top, and
-//   - each level of w strictly below that ancestor has more than its min of a resource of which j is short and v holds
-//     some.
+//   - at each level of w strictly below that ancestor units hold more than its min of a resource of which j is short and
+//     v holds some.
 //
+// Pods that no unit owns count for j's own min, and not against v: what they use is what w has borrowed first. If it
+// were not so, bare pods in a shared quota would have a colleague's job taken that is itself within the min.
 // So a unit within min is never taken, and a unit that was taken has no right against the one that took it. The levels
 // from the common ancestor up do not matter for the right: with them, TestNoPromisedMinIsUnserved finds promised mins
 // that stay unserved.

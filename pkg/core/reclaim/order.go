@@ -21,12 +21,13 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Cost is what it costs to take a unit. Units are taken in the order of the fields, the least first.
 type Cost struct {
 	Priority int32
-	// Evictions is how often it lost what it held before.
+	// Evictions is how often others had it lose what it held before. What its user did to it does not count.
 	Evictions int64
 	// Lost is the work that is lost with it, in resource-seconds.
 	Lost float64
@@ -79,7 +80,7 @@ func (s *Search[T]) compare(a, b *Holder[T]) int {
 	return cmp.Or(cmp.Compare(s.excess(b), s.excess(a)), a.Cost.compare(&b.Cost))
 }
 
-// excess is what the quota of a unit has, of the first resource that is short, beyond what it may use while all others
+// excess is what units of the quota of a unit hold, of the first resource that is short, beyond what it may use while all others
 // ask for theirs: its limit where that is a share, else its min.
 func (s *Search[T]) excess(h *Holder[T]) int64 {
 	i := slices.Index(s.short, true)
@@ -89,5 +90,5 @@ func (s *Search[T]) excess(h *Holder[T]) int64 {
 	if leaf.Spec().Shared {
 		share, _ = leaf.Limit().List().Get(name)
 	}
-	return s.inUse(leaf, i) - share
+	return resources.SaturatingSub(s.held.at(leaf, i), share)
 }

@@ -41,10 +41,10 @@ type world struct {
 	min, max map[string]map[string]int64
 	units    []*job
 	policy   queue.Preemption // of all queues
-	// protect are those that nobody takes, until a time; pods use cpu of the quota b, and belong to no unit.
+	// protect are those that nobody takes, until a time. bare is what pods use, by leaf, that belong to no unit.
 	protect  map[string]Protection
 	until    time.Time
-	pods     int64
+	bare     map[string]map[string]int64
 	obstacle Obstacle // of the last search
 	// inQueue: rights are those within a queue.
 	inQueue bool
@@ -133,7 +133,22 @@ func (w *world) path(leaf string) (names []string) {
 	return names
 }
 
-func (w *world) inUse(level, kind string, gone []*job) (sum int64) {
+func (w *world) inUse(level, kind string, gone []*job) int64 {
+	return w.held(level, kind, gone) + w.bareAt(level, kind)
+}
+
+// bareAt is what pods use that belong to no unit.
+func (w *world) bareAt(level, kind string) (sum int64) {
+	for leaf, uses := range w.bare {
+		if slices.Contains(w.path(leaf), level) {
+			sum += uses[kind]
+		}
+	}
+	return sum
+}
+
+// held is what units hold.
+func (w *world) held(level, kind string, gone []*job) (sum int64) {
 	for _, j := range w.units {
 		if (j.holds || j.promised) && !slices.Contains(gone, j) && slices.Contains(w.path(j.leaf), level) {
 			sum += j.asks[kind]
@@ -246,7 +261,7 @@ func (w *world) rightTo(j, v *job, gone []*job) bool {
 	}
 	over := func(y string) bool {
 		return slices.ContainsFunc(short, func(kind string) bool {
-			return v.asks[kind] > 0 && w.comesTo(y, kind, j, gone) > w.min[y][kind]
+			return v.asks[kind] > 0 && w.comesTo(y, kind, j, gone)-w.bareAt(y, kind) > w.min[y][kind]
 		})
 	}
 	for _, y := range its {
@@ -311,9 +326,9 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 			tree.Changed(other.leaf)
 		}
 	}
-	if w.pods > 0 {
-		l.Reserve("no unit", "b", resources.FromMap(map[string]int64{"cpu": w.pods}), false)
-		tree.Changed("b")
+	for leaf, uses := range w.bare {
+		l.Reserve("no unit in "+leaf, leaf, resources.FromMap(uses), false)
+		tree.Changed(leaf)
 	}
 	tree.Refresh()
 	for _, other := range w.units {
@@ -339,7 +354,7 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 		ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
 		takers = append(takers, Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy})
 	}
-	sets, w.obstacle = Together(tree, takers, leaving, promised, Sort(holders))
+	sets, w.obstacle = Together(&Situation[*job]{tree, Sort(holders), leaving, promised}, takers)
 	return sets
 }
 
@@ -347,6 +362,7 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 func TestSetsAreSufficientAndMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, false)
+		w.drawBarePods(t)
 		for _, u := range w.units[1:] {
 			if w.fits(u, nil) {
 				state := rapid.SampledFrom([]string{"waits", "promised", "holds", "holds", "holds"}).Draw(t, "state")
@@ -369,6 +385,7 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 				continue
 			}
 			require.True(t, w.taken(j, set), "%s may take what it takes", j.name)
+			w.requireBorrowed(t, set)
 			for i := 0; i < len(set); {
 				n := len(w.together(set[i]))
 				require.False(t, w.taken(j, slices.Delete(slices.Clone(set), i, i+n)), "%s could leave %s", j.name, set[i].name)
@@ -376,6 +393,32 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 			}
 		}
 	})
+}
+
+func (w *world) drawBarePods(t *rapid.T) {
+	w.bare = map[string]map[string]int64{}
+	for _, leaf := range w.leaves {
+		if rapid.IntRange(0, 2).Draw(t, "pods of no unit") == 0 {
+			pods := &job{leaf: leaf, asks: map[string]int64{}}
+			for _, kind := range kinds {
+				pods.asks[kind] = rapid.Int64Range(0, 4).Draw(t, kind)
+			}
+			if w.fits(pods, nil) {
+				w.bare[leaf] = pods.asks
+			}
+		}
+	}
+}
+
+// requireBorrowed: no unit is taken by another quota while the units of its own have at most what that is promised.
+func (w *world) requireBorrowed(t *rapid.T, set []*job) {
+	for _, v := range set {
+		borrowed := w.inQueue
+		for _, kind := range kinds {
+			borrowed = borrowed || w.held(v.leaf, kind, nil) > w.min[v.leaf][kind]
+		}
+		require.True(t, borrowed, "%s is within what units of %s are promised", v.name, v.leaf)
+	}
 }
 
 // Requests that are served together take one after the other, each as if it had what those before it take. None of what

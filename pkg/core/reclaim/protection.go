@@ -64,7 +64,7 @@ func ProtectionOf(
 // write of it is. It is for a unit by itself, before others join it.
 func (h *Holder[T]) Judge(now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible, inFlight bool) {
 	h.Queue, h.Cost = in.Queue, Cost{
-		Priority: in.Priority, Evictions: in.Attempts, Lost: float64(in.Pods) * now.Sub(in.Admitted).Seconds(),
+		Priority: in.Priority, Evictions: h.Evictions, Lost: float64(in.Pods) * now.Sub(in.Admitted).Seconds(),
 	}
 	if h.Protection, h.Until = ProtectionOf(now, in, q, nonPreemptible); inFlight {
 		h.Protection, h.Until = InFlight, time.Time{}
@@ -81,6 +81,9 @@ type Obstacle struct {
 	Pods      int64
 	// Until is when the first protection ends; zero if time ends none.
 	Until time.Time
+	// InVain is how often in a row what was taken for the same namespace and quota was for nothing: until then nobody
+	// looks for more.
+	InVain int
 	// DryRun is what the request would take, in a queue that takes nothing.
 	DryRun DryRun
 }

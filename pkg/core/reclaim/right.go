@@ -100,7 +100,7 @@ func (t *Taker) Entitled(tree *capacity.Tree) bool {
 // withinMin says that the quota is within its min with the request and others.
 func (t *Taker) withinMin(tree *capacity.Tree, others []Taker) bool {
 	s := &Search[struct{}]{
-		Taker: *t, tree: tree, short: make([]bool, len(t.Ask.Need)), gone: map[*capacity.Level][]int64{},
+		Taker: *t, tree: tree, short: make([]bool, len(t.Ask.Need)), gone: amounts{}, held: amounts{},
 	}
 	expect(s, others)
 	return !s.exceedsMin(t.Ask.Leaf())
@@ -127,11 +127,12 @@ func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
 	return false
 }
 
-// over says that a level has more than its min of a resource that is short, and that some of it is given back.
+// over says that units hold more than the min of a level of a resource that is short, and that some of it is given back.
+// Pods outside of units are what the level has borrowed first: no unit goes for them that is within min.
 func (s *Search[T]) over(l *capacity.Level, p *Part) bool {
 	for i, held := range p.Held {
 		owed, _ := l.Owed(s.tree.Resource(i))
-		if held > 0 && s.short[i] && s.inUse(l, i) > owed {
+		if held > 0 && s.short[i] && s.held.at(l, i) > owed {
 			return true
 		}
 	}
@@ -140,9 +141,5 @@ func (s *Search[T]) over(l *capacity.Level, p *Part) bool {
 
 // inUse is what pods use and units hold of a resource at a level and below, less what was taken.
 func (s *Search[T]) inUse(l *capacity.Level, number int) int64 {
-	inUse := l.Limit().InUse(s.tree.Resource(number))
-	if gone := s.gone[l]; gone != nil {
-		inUse = resources.SaturatingSub(inUse, gone[number])
-	}
-	return inUse
+	return resources.SaturatingSub(l.Limit().InUse(s.tree.Resource(number)), s.gone.at(l, number))
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Taker is a request that may take what others hold, by the policy of its queue.
@@ -84,13 +85,23 @@ func (h *Holder[T]) Join(o *Holder[T]) {
 	}
 }
 
-// Search is for the units that one request takes back. It is valid until the tree changes.
+// Situation is what is held when requests take. It is valid until the tree changes.
+type Situation[T any] struct {
+	Tree *capacity.Tree
+	// Among are the units to take from, as Sort has sorted them.
+	Among []Holder[T]
+	// Leaving go without anybody's doing: units and pods that give back what they hold. It counts as if it were free.
+	// Promised is what others have taken back and do not hold yet. It counts as in use.
+	Leaving, Promised []Holder[T]
+}
+
+// Search is for the units that one request takes back.
 type Search[T any] struct {
 	Taker
 	tree *capacity.Tree
 	view *capacity.View
-	// gone is what was taken, level by level.
-	gone map[*capacity.Level][]int64
+	// gone is what was taken, level by level. held is what units hold there that stay.
+	gone, held amounts
 	// short are the resources of which a limit of the request has too little.
 	short []bool
 	// leaving go without anybody's doing.
@@ -100,20 +111,26 @@ type Search[T any] struct {
 	given []int64
 }
 
-// New returns a search for a request, as if what leaves were gone already: units and pods that give back what they hold
-// without anybody's doing. What is promised counts as in use: others have taken it back and do not hold it yet.
-func New[T any](tree *capacity.Tree, by Taker, leaving, promised []Holder[T]) *Search[T] {
+// New returns a search for a request.
+func New[T any](in *Situation[T], by Taker) *Search[T] {
 	s := &Search[T]{
-		Taker: by, tree: tree, view: capacity.NewView(tree), gone: map[*capacity.Level][]int64{}, leaving: leaving,
+		Taker: by, tree: in.Tree, view: capacity.NewView(in.Tree), gone: amounts{}, held: amounts{}, leaving: in.Leaving,
 		given: make([]int64, len(by.Ask.Need)),
 	}
-	for i := range leaving {
-		s.release(&leaving[i], 1)
+	for i := range in.Leaving {
+		s.release(&in.Leaving[i], 1)
 	}
-	// What leaves is in use until it is gone, as far as the right is concerned.
+	// What leaves is in use until it is gone, as far as the request's own min is concerned. It is nothing for which
+	// another unit has to go.
 	clear(s.gone)
-	for i := range promised {
-		s.release(&promised[i], -1)
+	clear(s.held)
+	for i := range in.Among {
+		for _, p := range in.Among[i].Parts {
+			s.held.add(p.Route, p.Held, 1)
+		}
+	}
+	for i := range in.Promised {
+		s.release(&in.Promised[i], -1)
 	}
 	clear(s.given)
 	s.by(s.reclaims())
@@ -257,28 +274,43 @@ func (s *Search[T]) undo(set []*Holder[T]) {
 func (s *Search[T]) release(h *Holder[T], by int64) {
 	for p := range h.Parts {
 		part := &h.Parts[p]
-		amounts := make([]int64, len(part.Held))
+		freed := make([]int64, len(part.Held))
 		for i, n := range part.Held {
-			amounts[i] = by * n
+			freed[i] = by * n
 			s.given[i] += by * n
 		}
 		for _, lim := range part.Route.Limits(false) {
-			s.view.Return(lim, amounts)
+			s.view.Return(lim, freed)
 		}
-		s.lessen(part.Route, amounts)
+		s.lessen(part.Route, part.Held, by)
 	}
 }
 
 // lessen has so much less be in use on a route.
-func (s *Search[T]) lessen(route *capacity.Route, amounts []int64) {
+func (s *Search[T]) lessen(route *capacity.Route, held []int64, by int64) {
+	s.gone.add(route, held, by)
+	s.held.add(route, held, -by)
+}
+
+// amounts are sums by level, and by the numbers of the tree.
+type amounts map[*capacity.Level][]int64
+
+func (a amounts) add(route *capacity.Route, more []int64, times int64) {
 	for _, l := range route.Levels {
-		if s.gone[l] == nil {
-			s.gone[l] = make([]int64, len(s.Ask.Need))
+		if a[l] == nil {
+			a[l] = make([]int64, len(more))
 		}
-		for i, n := range amounts {
-			s.gone[l][i] += n
+		for i, n := range more {
+			a[l][i] = resources.SaturatingAdd(a[l][i], times*n)
 		}
 	}
+}
+
+func (a amounts) at(l *capacity.Level, number int) int64 {
+	if of := a[l]; of != nil {
+		return of[number]
+	}
+	return 0
 }
 
 // look finds of which resources there is too little.

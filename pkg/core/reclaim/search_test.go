@@ -112,6 +112,39 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Pods that no unit owns are what their quota borrowed first. No unit dies for them that is within what its units are
+// promised. They are what keeps the owner of a min from it.
+func TestNobodyIsTakenForBarePods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		quotas, jobs, taken string
+		pods                int64
+	}{
+		"a unit within its min": {"root 0 8\nroot/a 4 8\nroot/b 4 8", "j a 4 0 0 0 0\nv b 4 0 0 0 0", "", 4},
+		"a unit whose parent is within its min": {
+			"root 0 8\nroot/a 4 8\nroot/x 4 8\nx/b 0 8\nx/c 0 8", "j a 4 0 0 0 0\nv c 4 0 0 0 0", "", 4,
+		},
+		"a unit within its min beside one that leaves": {
+			"root 0 8\nroot/a 5 8\nroot/b 3 8", "j a 5 0 0 0 0\n-v b 4 0 0 0 0\nw b 3 0 0 0 0", "", 1,
+		},
+		"no more than units have borrowed": {
+			"root 0 8\nroot/a 4 8\nroot/b 2 8", "j a 2 0 0 0 0\nv b 2 0 9 0 0\nw b 2 0 0 0 0", "w", 4,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, tc.quotas, tc.jobs)
+			w.bare = map[string]map[string]int64{"b": {"cpu": tc.pods}}
+			var names []string
+			for _, v := range w.search(w.units[0]) {
+				names = append(names, v.name)
+			}
+			require.Equal(t, tc.taken, strings.Join(names, " "))
+			if tc.taken == "" {
+				require.Equal(t, Obstacle{Level: "root", Resource: "cpu", Pods: tc.pods}, w.obstacle)
+			}
+		})
+	}
+}
+
 func reclaims(ask *decide.Ask) Taker {
 	return Taker{Ask: ask, Policy: queue.Preemption{Reclaim: queue.VictimsAny}}
 }
@@ -195,7 +228,7 @@ func TestObstacles(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	w.protect = map[string]Protection{"w": ByRunTime, "u": Adopted}
 	w.until = now
-	w.pods = 1
+	w.bare = map[string]map[string]int64{"b": {"cpu": 1}}
 	require.Empty(t, w.search(w.units[0]))
 	want := Obstacle{Level: "root", Resource: "cpu", Pods: 1, Until: now}
 	want.Protected[ByRunTime], want.Protected[Adopted] = 2, 3
@@ -255,7 +288,7 @@ func TestMinThatShrinks(t *testing.T) {
 		route := tree.Route("a")
 		ask := &decide.Ask{Need: tree.Need(cpu(4), 1), Limits: route.Limits(false), Route: route}
 		holders := []Holder[string]{{Parts: []Part{{Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}}}
-		set, _ := New[string](tree, reclaims(ask), nil, nil).Find(holders)
+		set, _ := New(&Situation[string]{Tree: tree, Among: holders}, reclaims(ask)).Find(holders)
 		require.Len(t, set, want)
 	}
 }
@@ -287,7 +320,7 @@ func TestFarthestAboveItsShare(t *testing.T) {
 	}
 	route := tree.Route("a")
 	ask := &decide.Ask{Need: tree.Need(cpu(2), 1), Limits: route.Limits(false), Route: route}
-	set, _ := New[string](tree, reclaims(ask), nil, nil).Find(holders)
+	set, _ := New(&Situation[string]{Tree: tree, Among: holders}, reclaims(ask)).Find(holders)
 	require.Len(t, set, 1)
 	require.Equal(t, []string{"c"}, set[0].Of)
 }

@@ -19,7 +19,6 @@ package reclaim
 import (
 	"slices"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
@@ -30,22 +29,20 @@ const mostSpared = 32
 // needs none. A request finds gone what those before it take, and in use what all others ask for: they reclaim only if
 // each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is,
 // or nobody has to be taken from.
-func Together[T any](
-	tree *capacity.Tree, takers []Taker, leaving, promised, among []Holder[T],
-) (units [][]T, o Obstacle) {
+func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle) {
 	takers = slices.Clone(takers)
 	for i := range takers {
-		if len(takers) > 1 && !takers[i].withinMin(tree, others(takers, i)) {
+		if len(takers) > 1 && !takers[i].withinMin(in.Tree, others(takers, i)) {
 			for j := range takers {
 				takers[j].Policy.Reclaim = queue.VictimsNone
 			}
 			break
 		}
 	}
-	sets, o := inTurn(tree, takers, leaving, promised, among)
+	sets, o := inTurn(in, takers, in.Among)
 	for again := len(takers) > 1; again; {
 		var fewer [][]*Holder[T]
-		if fewer, again = spare(tree, takers, leaving, promised, slices.Concat(sets...)); again {
+		if fewer, again = spare(in, takers, slices.Concat(sets...)); again {
 			sets = fewer
 		}
 	}
@@ -63,9 +60,7 @@ func Together[T any](
 }
 
 // spare finds sets that leave out one of those that are taken, if there are any.
-func spare[T any](
-	tree *capacity.Tree, takers []Taker, leaving, promised []Holder[T], taken []*Holder[T],
-) (sets [][]*Holder[T], found bool) {
+func spare[T any](in *Situation[T], takers []Taker, taken []*Holder[T]) (sets [][]*Holder[T], found bool) {
 	for i := 0; i < len(taken) && len(taken) <= mostSpared && !found; i++ {
 		var rest []Holder[T]
 		for j, h := range taken {
@@ -73,7 +68,7 @@ func spare[T any](
 				rest = append(rest, *h)
 			}
 		}
-		sets, _ = inTurn(tree, takers, leaving, promised, rest)
+		sets, _ = inTurn(in, takers, rest)
 		found = len(sets) > 0
 	}
 	return sets, found
@@ -81,13 +76,12 @@ func spare[T any](
 
 func others(takers []Taker, but int) []Taker { return slices.Delete(slices.Clone(takers), but, but+1) }
 
-// inTurn has each request take from those that are left.
-func inTurn[T any](
-	tree *capacity.Tree, takers []Taker, leaving, promised, among []Holder[T],
-) (sets [][]*Holder[T], o Obstacle) {
-	promised = slices.Clone(promised)
+// inTurn has each request take from those that are left of some.
+func inTurn[T any](in *Situation[T], takers []Taker, among []Holder[T]) (sets [][]*Holder[T], o Obstacle) {
+	now := *in
+	now.Promised = slices.Clone(in.Promised)
 	for i, by := range takers {
-		s := New(tree, by, leaving, promised)
+		s := New(&now, by)
 		for _, h := range slices.Concat(sets...) {
 			s.release(h, 1)
 		}
@@ -106,7 +100,7 @@ func inTurn[T any](
 			}
 		}
 		among = rest
-		promised = append(promised, Holder[T]{Parts: []Part{{Route: by.Ask.Route, Held: by.Ask.Need}}})
+		now.Promised = append(now.Promised, Holder[T]{Parts: []Part{{Route: by.Ask.Route, Held: by.Ask.Need}}})
 	}
 	return sets, o
 }
@@ -114,10 +108,6 @@ func inTurn[T any](
 // expect has what others ask for be in use, as far as the right is concerned.
 func expect[T any](s *Search[T], others []Taker) {
 	for i := range others {
-		amounts := slices.Clone(others[i].Ask.Need)
-		for j := range amounts {
-			amounts[j] = -amounts[j]
-		}
-		s.lessen(others[i].Ask.Route, amounts)
+		s.lessen(others[i].Ask.Route, others[i].Ask.Need, -1)
 	}
 }

@@ -170,6 +170,10 @@ func obstacle(o *reclaim.Obstacle) string {
 	if o.DryRun.Units > 0 {
 		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun.Units)
 	}
+	if o.InVain > 0 {
+		return fmt.Sprintf("; it may take from others again from %s, since jobs of its namespace and quota took %d times in a "+
+			"row and had no pod on a node", o.Until.UTC().Format(time.RFC3339), o.InVain)
+	}
 	var parts []string
 	for p, amount := range o.Protected {
 		if amount > 0 {

@@ -93,6 +93,8 @@ type Plan struct {
 	Panics int
 	// ClaimsEnded counts the units that no longer claim, because their time is over.
 	ClaimsEnded int
+	// TakenInVain counts how often units took what others held, and gave it back before a pod of theirs was on a node.
+	TakenInVain int
 	// Tried: for a unit of a queue with dryRun was searched what it would take.
 	Tried bool
 	// WakeAt is when Decide wants to run again though nothing happens; zero means never.
