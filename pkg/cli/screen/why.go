@@ -26,6 +26,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
@@ -140,6 +141,7 @@ func (p *pageWriter) shortages(s *Story) {
 	rows := [][]string{{"QUOTA", "RESOURCE", "LIMIT", "USED", "RESERVED", "CLAIMED", "FREE", "ASKED", "MISSING", "NOTE"}}
 	for i := range s.Live.Status.Shortages {
 		x := &s.Live.Status.Shortages[i]
+		bound, limit := binding(x)
 		claimed, note := none, none
 		if x.ClaimedAhead != nil {
 			claimed = x.ClaimedAhead.String()
@@ -151,7 +153,7 @@ func (p *pageWriter) shortages(s *Story) {
 			note = "decides"
 		}
 		rows = append(rows, []string{
-			x.Level, x.Resource, x.Limit.String() + " (" + x.Bound + ")", x.Used.String(), x.Reserved.String(), claimed,
+			x.Level, x.Resource, limit.String() + " (" + bound + ")", x.Used.String(), x.Reserved.String(), claimed,
 			x.Free.String(), x.Request.String(), x.Missing.String(), note,
 		})
 	}
@@ -173,9 +175,19 @@ var bounds = map[string]string{
 	"total": "all that the cluster has",
 }
 
+// binding is the limit that a shortage is about. A unit that never fits asks for more than max, or min, and not for more
+// than the share of a moment.
+func binding(x *visibility.Shortage) (bound string, limit resource.Quantity) {
+	if x.NeverFits && x.Bound != "min" && x.Max != nil {
+		return "max", *x.Max
+	}
+	return x.Bound, x.Limit
+}
+
 // sentence says in words what the row of a shortage says in columns.
 func sentence(x *visibility.Shortage) string {
-	limit := fmt.Sprintf("%s of %s (%s)", x.Limit.String(), x.Resource, cmp.Or(bounds[x.Bound], x.Bound))
+	bound, amount := binding(x)
+	limit := fmt.Sprintf("%s of %s (%s)", amount.String(), x.Resource, cmp.Or(bounds[bound], bound))
 	if x.NeverFits {
 		return fmt.Sprintf("The job asks for %s. Quota %s never gives more than %s.", x.Request.String(), x.Level, limit)
 	}
@@ -194,13 +206,16 @@ func changes(s *Story) (lines []string) {
 	}
 	for i := range s.Live.Status.Shortages {
 		x := &s.Live.Status.Shortages[i]
-		if x.Bound != "max" && x.Bound != "min" || !x.NeverFits && !x.Binds {
+		bound, limit := binding(x)
+		if bound != "max" && bound != "min" || !x.NeverFits && !x.Binds {
 			continue
 		}
-		enough := x.Limit.DeepCopy()
-		enough.Add(x.Missing)
+		enough := limit.DeepCopy()
+		if enough.Add(x.Missing); bound != x.Bound {
+			enough = x.Request
+		}
 		lines = append(lines, fmt.Sprintf("An operator raises %s of %s of quota %s from %s to %s.",
-			x.Bound, x.Resource, x.Level, x.Limit.String(), enough.String()))
+			bound, x.Resource, x.Level, limit.String(), enough.String()))
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
