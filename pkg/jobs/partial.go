@@ -48,9 +48,12 @@ func (s *podSetAt) readPartial(set *PodSet) error {
 	if rule == nil || rule.When != nil && !rule.When.Holds(s.Job) || rule.Unless != nil && rule.Unless.Holds(s.Job) {
 		return nil
 	}
-	least, known, err := s.partialLeast()
+	least, known, by, err := s.partialLeast()
 	if err != nil || !known {
 		return err
+	}
+	if least > set.Count {
+		set.Beyond = fmt.Sprintf("%s asks for at least %d pods of %s, and the job has %d", by, least, s.Called, set.Count)
 	}
 	each, err := s.partialEach()
 	if least = max(least, each); err != nil || least >= set.Count {
@@ -60,8 +63,8 @@ func (s *podSetAt) readPartial(set *PodSet) error {
 	return nil
 }
 
-// partialLeast is what the job says in its annotations, else in its fields.
-func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
+// partialLeast is what the job says in its annotations, else in its fields, and by which of them.
+func (s *podSetAt) partialLeast() (least int32, known bool, by string, err error) {
 	annotations := jobkind.StringMap(jobkind.Lookup(s.Job, jobkind.PathOf(".metadata.annotations")))
 	for _, key := range s.Partial.Annotations {
 		text, said := annotations[key]
@@ -70,12 +73,15 @@ func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
 		}
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
-			return 0, false, fmt.Errorf("%w: annotation %s is not a whole number of pods, at least 1",
+			return 0, false, "", fmt.Errorf("%w: annotation %s is not a whole number of pods, at least 1",
 				podtemplate.ErrMalformed, key)
 		}
-		return int32(n), true, nil
+		return int32(n), true, "annotation " + key, nil
 	}
-	return s.Pods(s.Partial.Least)
+	if least, known, err = s.Pods(s.Partial.Least); known {
+		by = s.Partial.Least[0].Field.Path.String()
+	}
+	return least, known, by, err
 }
 
 // partialEach is how many pods there are for each that the field counts.

@@ -17,6 +17,7 @@ limitations under the License.
 package jobs
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -159,6 +160,22 @@ func TestAnIndexedJobKeepsItsIndexes(t *testing.T) {
 	sets, err = Open(k, job).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, ptr.To(int32(1)), sets[0].Least, "pods are not indexes then")
+}
+
+// TestMorePodsAtTheLeastThanInAll: the job is admitted whole, and the words name the field.
+func TestMorePodsAtTheLeastThanInAll(t *testing.T) {
+	const text = "%s asks for at least 11 pods of %s, and the job has 10"
+	k, job := partialJob(t, "Job.v1.batch", `{metadata: {name: j, annotations: {koord-queue/min-parallelism: "11"}},
+		spec: {parallelism: 10, `+partialTemplate+`}}`)
+	sets, err := Open(k, job).PodSets()
+	require.NoError(t, err)
+	require.Nil(t, sets[0].Least)
+	require.Equal(t, fmt.Sprintf(text, "annotation koord-queue/min-parallelism", "j"), sets[0].Beyond)
+	k, job = partialJob(t, "PyTorchJob.v1.kubeflow.org", `{metadata: {name: j}, spec: {elasticPolicy: {minReplicas: 11},
+		pytorchReplicaSpecs: {Worker: {replicas: 10, `+partialTemplate+`}}}}`)
+	sets, err = Open(k, job).PodSets()
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf(text, ".spec.elasticPolicy.minReplicas", "worker"), sets[0].Beyond)
 }
 
 // TestForgedRecordsOfCounts: nothing but a number of pods is believed, and only while the job has what was written.

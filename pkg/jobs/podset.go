@@ -37,7 +37,9 @@ type PodSet struct {
 	Count    int32
 	MinCount *int32
 	// Least number of pods that the job may be admitted with, nil if that is Count.
-	Least    *int32
+	Least *int32
+	// Beyond says in words that the job names a least number of pods that is more than Count. It is admitted whole.
+	Beyond   string
 	Template *corev1.PodTemplateSpec
 	// Raw is the template as the job has it, as JSON.
 	Raw []byte

@@ -43,7 +43,7 @@ func doubts(s *Situation) []Action {
 		return nil // its unit says that
 	}
 	var actions []Action
-	for _, words := range []string{gangTooLarge(s), podTooLarge(s), unlimited(s)} {
+	for _, words := range []string{gangTooLarge(s), leastTooLarge(s), podTooLarge(s), unlimited(s)} {
 		if words != "" {
 			actions = append(actions, tell(event.Warning("Doubtful", "Queue", event.Short(words))))
 		}
@@ -87,6 +87,16 @@ func gangTooLarge(s *Situation) string {
 		if least[name] > pods[name] {
 			return fmt.Sprintf("gang %q asks for %d pods and the job has %d for it: unless others come, none of them is bound",
 				name, least[name], pods[name])
+		}
+	}
+	return ""
+}
+
+// leastTooLarge finds a least number of pods that is more than the job has.
+func leastTooLarge(s *Situation) string {
+	for i := range s.demand.PodSets {
+		if words := s.demand.PodSets[i].Beyond; words != "" {
+			return words + ": it is admitted whole, or not at all"
 		}
 	}
 	return ""

@@ -61,7 +61,10 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 		"gang that is whole": {func(s *scene) *scene { return ofGang(s, "2") }, ""},
 		"gang that is short": {func(s *scene) *scene { return ofGang(s, "3") }, `asks for 3 pods and the job has 2`},
 		"gang of no number":  {func(s *scene) *scene { return ofGang(s, "many") }, ""},
-		"no nodes":           {with(&survey.Cluster{}), ""},
+		"more pods at the least than in all": {func(s *scene) *scene {
+			return s.job(map[string]any{"koord-queue/min-parallelism": "11"}, "metadata", "annotations")
+		}, "annotation koord-queue/min-parallelism asks for at least 11 pods of"},
+		"no nodes": {with(&survey.Cluster{}), ""},
 		"some node has it": {with(&survey.Cluster{
 			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "1")}}), ""},
 		"no node has it": {with(&survey.Cluster{

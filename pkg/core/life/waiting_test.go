@@ -39,6 +39,9 @@ func TestWaiting(t *testing.T) {
 		}, "parked InvalidRequest", "broken"},
 		{"neither request nor pods", func(f *Facts) { f.Unit.Request, f.Unit.Pods = resources.List{}, 0 },
 			"parked NoPods", "asks for nothing"},
+		{"inactive, before that it asks for nothing", func(f *Facts) {
+			f.Unit.Request, f.Unit.Pods, f.Unit.Active = resources.List{}, 0, false
+		}, "parked Inactive", "spec.active is false"},
 		{"a request without pods", func(f *Facts) { f.Unit.Pods = 0 }, "", ""},
 		{"pods without a request", func(f *Facts) { f.Unit.Request = resources.List{} }, "", ""},
 		{"fewer pods than none", func(f *Facts) { f.Unit.Pods = -1 }, "parked InvalidRequest", "negative: -1"},
