@@ -327,6 +327,11 @@ func TestEveryFaultIsFound(t *testing.T) {
 		},
 		"QuotaParentMissing": func(t *testing.T, w *world) { w.add(quota(t, "c", "gone")) },
 		"QuotaOwnAncestor":   func(t *testing.T, w *world) { w.add(quota(t, "c", "c")) },
+		"QuotaPodsNotCounted": func(t *testing.T, w *world) {
+			c := quota(t, "c", "")
+			require.NoError(t, unstructured.SetNestedField(c.Object, "3", "spec", "max", "pods"))
+			w.add(c)
+		},
 		"QuotaNameTaken": func(t *testing.T, w *world) {
 			c := quota(t, "a", "")
 			c.SetNamespace("other")

@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -40,6 +41,11 @@ func (i *Installation) quotas() (f []Finding) {
 			f = append(f, Finding{Error, "QuotaParentMissing",
 				fmt.Sprintf("ElasticQuota %s names parent %q, which does not exist: its jobs wait.", q.GetName(), parent),
 				"Create the parent, or correct the label " + v1alpha1.LabelQuotaParent + "."})
+		}
+		if pods, named, _ := unstructured.NestedFieldNoCopy(q.Object, "spec", "max", "pods"); named {
+			f = append(f, Finding{Warning, "QuotaPodsNotCounted", fmt.Sprintf("ElasticQuota %s has pods: %v in max. Koordinator "+
+				"counts what containers request, and no pods.", q.GetName(), pods),
+				"Bound jobs with the annotation " + v1alpha1.AnnotationMaxJobs + ", or pods with a ResourceQuota."})
 		}
 		f = append(f, ignoredKeys(formerkey.Quota, q.GetNamespace()+"/"+q.GetName(), q)...)
 	}
