@@ -291,6 +291,21 @@ func TestAuditComparesWithKoordinatorsUsed(t *testing.T) {
 	require.Empty(t, r.audit().Differences, "more in use than by units is what other pods use")
 }
 
+func TestAuditComparesWhatKoordinatorCounts(t *testing.T) {
+	r := busy(t)
+	gpu := resources.FromMap(map[string]int64{"gpu": 8})
+	for _, tt := range []struct {
+		name string
+		max  resources.List
+	}{{"GPUs only", gpu}, {"no max", resources.List{}}} {
+		r.quotas.set(testQuota, func(q *admission.Quota) {
+			q.Max, q.Limit, q.Min, q.Used = tt.max, tt.max, tt.max, resources.List{}
+		})
+		r.quotas.set(root, func(q *admission.Quota) { q.Used = resources.FromMap(map[string]int64{"cpu": 0}) })
+		require.Empty(t, r.audit().Differences, "%s: the root does not count the cpu of these pods either", tt.name)
+	}
+}
+
 func TestAuditFindsPodsThatDiffer(t *testing.T) {
 	t.Run("never heard of", func(t *testing.T) {
 		r := busy(t)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/counted"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 )
 
@@ -177,12 +178,14 @@ func (a *audit) compareUsed(context.Context) error {
 func (a *audit) overcounted() []Difference {
 	var out []Difference
 	found, _ := a.quotas.peek()
+	assigned := counted.At(found, func(level string) (at resources.List) {
+		a.core.call("", func(s *admission.State) { at = s.Holdings().Read(level).Assigned().List() })
+		return at
+	})
 	for _, q := range found {
-		var assigned resources.List
-		a.core.call("", func(s *admission.State) { assigned = s.Holdings().Read(q.Name).Assigned().List() })
-		for _, it := range assigned.Items() {
-			used, counted := q.Used.Get(it.Name)
-			if counted && it.Amount > used {
+		for _, it := range assigned[q.Name].Items() {
+			used, there := q.Used.Get(it.Name)
+			if there && it.Amount > used {
 				out = append(out, Difference{DifferenceUsed, q.Name, it.Name,
 					resources.Format(it.Name, it.Amount), resources.Format(it.Name, used)})
 			}

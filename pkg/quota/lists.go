@@ -31,11 +31,12 @@ import (
 // (koordinator-default-quota has a max of MaxInt64/5 cores), so amounts saturate instead of being refused.
 func toList(rl corev1.ResourceList) resources.List { return toListWhere(rl, nil) }
 
-// toListOf is toList of the resources that max names, without the number of jobs, which max may name as if it were one.
+// toListOf is toList of the resources that max names, without the number of jobs, which max may name as if it were one,
+// and without pods: ElasticQuota counts what containers request, and none requests pods. It bounds them nowhere.
 func toListOf(rl, max corev1.ResourceList) resources.List {
 	return toListWhere(rl, func(name corev1.ResourceName) bool {
 		_, named := max[name]
-		return named && name != resources.Jobs
+		return named && name != resources.Jobs && name != corev1.ResourcePods
 	})
 }
 

@@ -167,6 +167,7 @@ func totalOf(mgr *core.GroupQuotaManager) resources.List {
 			total[name] = resource.Quantity{}
 		}
 	}
+	delete(total, corev1.ResourcePods)
 	return toList(total)
 }
 

@@ -47,6 +47,7 @@ type Plugin struct {
 	*elasticquota.Plugin
 	adapter *Adapter
 	handle  fwktype.Handle
+	sieve   *sieve
 }
 
 // What the framework and Koordinator ask a plugin for by type assertion.
@@ -58,6 +59,12 @@ var (
 	_ frameworkext.ControllerProvider = &Plugin{}
 	_ services.APIServiceProvider     = &Plugin{}
 )
+
+// NewControllers adds one that says from when this replica leads which quotas are withheld.
+func (p *Plugin) NewControllers() ([]frameworkext.Controller, error) {
+	controllers, err := p.Plugin.NewControllers()
+	return append(controllers, p.sieve), err
+}
 
 // PreFilter is ElasticQuota's; where that refuses a pod of an admitted job because of its runtime quota only, and the
 // quota of the pod is still reserved, the pod passes.

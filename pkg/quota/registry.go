@@ -30,6 +30,8 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // hookKey names our hook plugin and its factory to ElasticQuota.
@@ -84,14 +86,16 @@ func (r *Registry) RegisterHook() {
 func (r *Registry) Factory() frameworkruntime.PluginFactory {
 	return func(ctx context.Context, obj runtime.Object, handle fwktype.Handle) (fwktype.Plugin, error) {
 		if !r.enabled(handle) {
-			return elasticquota.New(ctx, obj, handle)
+			return elasticquota.New(ctx, obj, newSieve(handle).handle)
 		}
 		args, ok := obj.(*config.ElasticQuotaArgs)
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type ElasticQuotaArgs, got %T", obj)
 		}
 		args = WithHook(args)
-		plugin, err := elasticquota.New(ctx, args, handle)
+		sieve := newSieve(handle)
+		sieve.metrics = metrics.Registered()
+		plugin, err := elasticquota.New(ctx, args, sieve.handle)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +106,7 @@ func (r *Registry) Factory() frameworkruntime.PluginFactory {
 		if err := r.capture(captured, args, handle); err != nil {
 			return nil, err
 		}
-		return &Plugin{Plugin: captured, adapter: r.adapter, handle: handle}, nil
+		return &Plugin{Plugin: captured, adapter: r.adapter, handle: handle, sieve: sieve}, nil
 	}
 }
 

@@ -76,7 +76,7 @@ func NewCommand(extensions ...jobqueue.Option) (*cobra.Command, error) {
 	for name, factory := range plugins {
 		options = append(options, app.WithPlugin(name, factory))
 	}
-	command := app.NewSchedulerCommand(options...)
+	command := app.NewSchedulerCommand(append(options, withoutMinorless)...)
 	command.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		// From here on an error is not one of usage.
 		cmd.SilenceUsage = true

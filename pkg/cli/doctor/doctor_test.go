@@ -330,6 +330,18 @@ func TestEveryFaultIsFound(t *testing.T) {
 			w.find("AdmissionCheck", "capacity").(*kueue.AdmissionCheck).Status.Conditions = nil
 		},
 		"QuotaParentMissing": func(t *testing.T, w *world) { w.add(quota(t, "c", "gone")) },
+		"QuotaOwnAncestor":   func(t *testing.T, w *world) { w.add(quota(t, "c", "c")) },
+		"QuotaPodsNotCounted": func(t *testing.T, w *world) {
+			c := quota(t, "c", "")
+			require.NoError(t, unstructured.SetNestedField(c.Object, "3", "spec", "max", "pods"))
+			w.add(c)
+		},
+		"QuotaNameTaken": func(t *testing.T, w *world) {
+			c := quota(t, "a", "")
+			c.SetNamespace("other")
+			c.SetCreationTimestamp(metav1.NewTime(epoch))
+			w.add(c)
+		},
 		"UnitsParked": func(_ *testing.T, w *world) {
 			w.find("QueueUnit", "u").SetAnnotations(map[string]string{v1alpha1.AnnotationParkedReason: "QuotaMismatch"})
 		},

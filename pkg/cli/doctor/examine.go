@@ -442,23 +442,6 @@ func (i *Installation) queueChecks(name string, q *v1alpha1.Queue) (f []Finding)
 	return f
 }
 
-func (i *Installation) quotas() (f []Finding) {
-	names := sets.New("", "koordinator-root-quota")
-	for n := range i.Quotas {
-		names.Insert(i.Quotas[n].GetName())
-	}
-	for n := range i.Quotas {
-		q := &i.Quotas[n]
-		if parent := q.GetLabels()[v1alpha1.LabelQuotaParent]; !names.Has(parent) {
-			f = append(f, Finding{Error, "QuotaParentMissing",
-				fmt.Sprintf("ElasticQuota %s names parent %q, which does not exist: its jobs wait.", q.GetName(), parent),
-				"Create the parent, or correct the label " + v1alpha1.LabelQuotaParent + "."})
-		}
-		f = append(f, ignoredKeys(formerkey.Quota, q.GetNamespace()+"/"+q.GetName(), q)...)
-	}
-	return f
-}
-
 // heldBack are reasons of admitted units whose pods do not start.
 var heldBack = map[string]bool{"PodsHeldBySuspension": true, "PodsChargedElsewhere": true, "CheckUpdatesMissing": true}
 

@@ -35,8 +35,12 @@ import (
 // one does not.
 const deadlineMargin = time.Minute
 
-// PreBindPreFlight says that PreBind is for every pod.
-func (p *Plugin) PreBindPreFlight(context.Context, fwktype.CycleState, *corev1.Pod, string) *fwktype.Status {
+// PreBindPreFlight says whether PreBind has to do something: for a pod that waits for its gang, whose admission may be
+// taken back until then, and for one whose time is bounded. Reserve has just asked the gate for all others.
+func (p *Plugin) PreBindPreFlight(_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ string) *fwktype.Status {
+	if p.core.handle.GetWaitingPod(pod.UID) == nil && p.core.gate.Snapshot().RunsUntil(pod.UID).IsZero() {
+		return fwktype.NewStatus(fwktype.Skip)
+	}
 	return nil
 }
 

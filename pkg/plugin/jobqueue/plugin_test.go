@@ -45,7 +45,35 @@ import (
 
 func testPlugin(t *testing.T, w *world) *Plugin {
 	t.Helper()
-	return &Plugin{core: &core{gate: w.gate(t, managedjobs.Jobs{})}}
+	return &Plugin{core: &core{gate: w.gate(t, managedjobs.Jobs{}), handle: &waitingPods{}}}
+}
+
+// waitingPods is a handle that knows which pods wait at Permit.
+type waitingPods struct {
+	fwktype.Handle
+	waiting map[types.UID]bool
+}
+
+func (w *waitingPods) GetWaitingPod(uid types.UID) fwktype.WaitingPod {
+	if w.waiting[uid] {
+		return struct{ fwktype.WaitingPod }{}
+	}
+	return nil
+}
+
+// Kubernetes writes the nominated node of each pod for which a plugin announces work.
+func TestPreBindIsAnnouncedWhereItHasSomethingToDo(t *testing.T) {
+	w := newWorld()
+	p := testPlugin(t, w)
+	pod := jobPod("j", quotaLabel)
+	w.snapshot.consumers["j"] = true
+	announced := func() fwktype.Code { return p.PreBindPreFlight(t.Context(), nil, pod, "n").Code() }
+	require.Equal(t, fwktype.Skip, announced(), "Reserve has just asked the gate, and nothing is to be written")
+	p.core.handle = &waitingPods{waiting: map[types.UID]bool{pod.UID: true}}
+	require.Equal(t, fwktype.Success, announced(), "its admission may be taken back while it waits for its gang")
+	p.core.handle = &waitingPods{}
+	w.snapshot.until = map[types.UID]time.Time{pod.UID: epoch.Add(time.Minute)}
+	require.Equal(t, fwktype.Success, announced(), "it gets its deadline")
 }
 
 func TestEveryExtensionPointAsksTheGate(t *testing.T) {
@@ -66,7 +94,6 @@ func TestEveryExtensionPointAsksTheGate(t *testing.T) {
 
 	assumed := free.DeepCopy()
 	assumed.Spec.NodeName = "n"
-	require.True(t, p.PreBindPreFlight(ctx, nil, assumed, "n").IsSuccess())
 	require.True(t, p.PreBind(ctx, nil, assumed, "n").IsSuccess())
 	require.Equal(t, "n", assumed.Spec.NodeName)
 
