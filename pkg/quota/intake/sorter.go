@@ -62,7 +62,7 @@ func (s *sorter) put(q *v1alpha1.ElasticQuota) []watch.Event {
 	before := s.all[now.Key]
 	s.all[now.Key] = q
 	if before != nil && named(before) == now {
-		// Koordinator writes the status of each quota up to once a second: that sorts nothing anew.
+		// Koordinator writes the status of each quota up to once a second: that decides nothing.
 		if s.shown[now.Key] == nil {
 			return []watch.Event{bookmark(q)}
 		}
