@@ -36,7 +36,7 @@ func (s *State) Releases(unitKey string) bool {
 	return ok && u.confirmed() && u.spec.Phase.Releases()
 }
 
-// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then, whoever is there.
+// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end at that time.
 func RunsUntil(s *State, unitKey string) time.Time {
 	return Of(s, unitKey, time.Time{}, life.RunsUntil)
 }
