@@ -144,11 +144,49 @@ func TestPodsThatDoNotComeAgainHoldNothing(t *testing.T) {
 	require.EqualValues(t, 4, r.engine.units.get(key).object.Pods)
 	reclaim(map[string]any{"name": "main", "count": int64(-1)})
 	require.EqualValues(t, 4, r.engine.units.get(key).object.Pods)
-	reclaim(map[string]any{"name": "main", "count": int64(1) << 40})
-	require.Zero(t, r.engine.units.get(key).object.Pods)
 	reclaim(map[string]any{"name": "main", "count": int64(3)})
 	resize()
 	require.Equal(t, "cpu: 1", unitFrom(r.api.get(key)).Held.String())
+	reclaim(map[string]any{"name": "main", "count": int64(1) << 40})
+	require.Zero(t, r.engine.units.get(key).object.Pods)
+	resize()
+	u := unitFrom(r.api.get(key))
+	require.True(t, u.Held.IsZero(), "none comes again")
+	require.Zero(t, u.HeldPods)
+	require.True(t, u.Recorded, "a new process knows that it holds nothing")
+	r.feed(key).step()
+	require.Empty(t, r.of(writeResize))
+	r.sound()
+}
+
+// A job that is scaled to nothing holds nothing, and waits like others for what it asks for later.
+func TestAJobScaledToNothing(t *testing.T) {
+	r := ready(t, 4)
+	key := r.unit("a", 4)
+	r.asks(key, "4", 4).step()
+	r.send()
+	resize := func() {
+		t.Helper()
+		require.Len(t, r.of(writeResize), 1)
+		w := r.of(writeResize)[0]
+		r.engine.Settle(w.Do(t.Context(), r.api.rest))
+		r.drop(w)
+		r.step()
+	}
+	r.asks(key, "0", 0).step()
+	resize()
+	r.feed(key).step()
+	u := unitFrom(r.api.get(key))
+	require.True(t, u.Held.IsZero(), "%s", u.Held)
+	require.Zero(t, u.HeldPods)
+	require.True(t, u.Recorded)
+	require.Empty(t, r.of(writeResize))
+	other := r.unit("b", 4)
+	r.step()
+	r.send()
+	require.Equal(t, "cpu: 4", unitFrom(r.api.get(other)).Held.String())
+	r.asks(key, "4", 4).step()
+	require.Empty(t, r.of(writeResize), "it waits for that")
 	r.sound()
 }
 

@@ -785,7 +785,7 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		d.count("held back: its quota, or a parent of it, does not exist")
 		return
 	case unit.ReasonQuotaExceeded, unit.ReasonExceedsMax, unit.ReasonMinExceeded,
-		unit.ReasonExceedsMin,
+		unit.ReasonExceedsMin, unit.ReasonExceedsGuaranteedShare,
 		unit.ReasonBlockedByHead:
 	default:
 		d.Fatalf("%s: held back for %s: %s", key, reason, message)
@@ -831,7 +831,9 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		d.Fatalf("%s would be let through, and is held back: %s: %s\n%s", key, reason, message, d.describe())
 	}
 	// What one of the two counts and the other does not: where parents are checked both may be short of it.
-	either := d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
+	// A unit that may go beyond its share waits for other limits than its runtime.
+	beyond := slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool { return sh.Beyond })
+	either := beyond || d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
 		(d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
 	if !refused && refusal != "" && !neverFits(reason) && !either {
 		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal,

@@ -85,12 +85,12 @@ func (r *Registry) RegisterHook() {
 // is embedded in a Plugin; in all others nothing changes.
 func (r *Registry) Factory() frameworkruntime.PluginFactory {
 	return func(ctx context.Context, obj runtime.Object, handle fwktype.Handle) (fwktype.Plugin, error) {
-		if !r.enabled(handle) {
-			return elasticquota.New(ctx, obj, newSieve(handle).handle)
-		}
 		args, ok := obj.(*config.ElasticQuotaArgs)
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type ElasticQuotaArgs, got %T", obj)
+		}
+		if !r.enabled(handle) {
+			return elasticquota.New(ctx, args, newSieve(handle).handle)
 		}
 		args = WithHook(args)
 		sieve := newSieve(handle)

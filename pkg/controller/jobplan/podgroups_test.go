@@ -95,7 +95,7 @@ func TestPlanOfPodGroups(t *testing.T) {
 			group(plainPod("b", "ring", running)).withUnit(released).unit(all), "patch unit [Shrinks]",
 		},
 		"one of it was deleted, the other has ended": {
-			group(plainPod("a", "ring", done)).withUnit(released).unit(all), "status Failed [Finished]",
+			group(plainPod("a", "ring", done)).withUnit(released).unit(all), "status Failed",
 		},
 		"all of it have ended": {
 			group(plainPod("a", "ring", done), plainPod("b", "ring", done)).withUnit(released),

@@ -49,6 +49,8 @@ type Shortage struct {
 	Binds bool
 	// Never: the unit asks for more than the level may ever have, its max or, non-preemptible, its min.
 	Never bool
+	// Beyond: the unit may go beyond the shares on its path.
+	Beyond bool
 	// TooLarge: the unit asks for more than Rightful, which is what the level can get while all others use what they are
 	// guaranteed.
 	TooLarge bool
@@ -137,6 +139,7 @@ func (p *Pass[T]) goBeyond(sh *Shortage, r *rightful.Reach, g *Bundle, lim *capa
 	if !r.Beyond() || lim.IsMin() || lim.Bound(number) == capacity.Unlimited {
 		return
 	}
+	sh.Beyond = true
 	if share && right > sh.Limit {
 		sh.Kind, sh.Limit = LimitRightful, right
 	}

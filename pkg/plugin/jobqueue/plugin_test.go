@@ -206,7 +206,7 @@ func TestWithoutJobQueueThePluginsAreThoseOfKoordinator(t *testing.T) {
 	require.Contains(t, plugins, elasticquota.Name)
 	require.Contains(t, plugins, coscheduling.Name)
 	require.Nil(t, w.gate())
-	// The arguments are refused by Koordinator's own check, so it is Koordinator's own factory that was called.
+	// The arguments are refused by Koordinator's own check, or the same one of ours.
 	_, err := plugins[coscheduling.Name](context.Background(), nil, nil)
 	require.EqualError(t, err, "want args to be of type CoschedulingArgs, got <nil>")
 	_, err = plugins[elasticquota.Name](context.Background(), nil, nil)
