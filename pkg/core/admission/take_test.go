@@ -72,7 +72,7 @@ func TestTakingBackServesEachMin(t *testing.T) {
 		for round, idle := 0, 0; idle < 3; round++ { // a decision does not search for all
 			require.Less(rt, round, 20*n, "taking does not end")
 			st.out.Reset()
-			st.line("tick 2s")
+			st.line(fmt.Sprintf("tick %ds", 2+40*idle)) // who took in vain waits before it takes again
 			if st.line("decide confirm"); strings.Contains(st.out.String(), "nothing to do") {
 				idle++
 			} else {
