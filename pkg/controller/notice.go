@@ -97,7 +97,8 @@ func (w *writer) endPods(ctx context.Context, a jobplan.EndPods) error {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 		object.Namespace, object.Name = w.unit.Namespace, pod.Name
-		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"activeDeadlineSeconds":1}}`, pod.ResourceVersion)
+		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"activeDeadlineSeconds":1}}`,
+			pod.ResourceVersion)
 		err := w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 		if client.IgnoreNotFound(err) != nil {
 			return err

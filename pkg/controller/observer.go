@@ -211,8 +211,8 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	return o.followPath(ctx, s, plain, namespace.Labels)
 }
 
-// asEntered is the job by whose owners it is decided whether it is managed. A job that has a unit had no owner that makes
-// it a part when it entered the queue. Anybody who may write the job can name one later, and the job would go.
+// asEntered is the job by whose owners it is decided whether it is managed. A job that has a unit had no owner that
+// makes it a part when it entered the queue. Anybody who may write the job can name one later, and the job would go.
 func asEntered(job *jobs.Job, unit *v1alpha1.QueueUnit) *jobs.Job {
 	if metav1.GetControllerOfNoCopy(job.Object) == nil || jobunit.Relate(job, unit) != jobunit.Own {
 		return job

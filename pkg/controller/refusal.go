@@ -38,7 +38,8 @@ import (
 const mostEvents = 100
 
 // refusal is what the API server said last when it refused a pod of the job, as its controller tells it in an event
-// since this time; empty if it says nothing. Where events cannot be read nothing is known, and the job is suspended all the same.
+// since this time; empty if it says nothing. Where events cannot be read nothing is known, and the job is suspended
+// all the same.
 func (o *observer) refusal(ctx context.Context, opened *jobs.Job, since time.Time) string {
 	job := opened.Object
 	said, err := o.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.uid": string(job.GetUID())}, "", since)

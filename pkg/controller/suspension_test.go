@@ -79,7 +79,8 @@ func (w *world) lose(reason string) {
 	w.updateStatus(u)
 }
 
-// The owner of a running job leaves no byte for the mark of the controller, so that its quota cannot be taken back (S1).
+// The owner of a running job leaves no byte for the mark of the controller, so that its quota cannot be taken back
+// (S1).
 func TestAJobWithFullAnnotationsIsSuspended(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"invalid":            errTooLong,

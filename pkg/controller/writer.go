@@ -80,14 +80,7 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 		w.known.patched = w.now
 		return 0, w.patch(ctx, a.Before, a.After.DeepCopy(), a.Event, w.client.Patch)
 	case jobplan.PatchUnitStatus:
-		if err := a.Lawful(); err != nil {
-			return 0, reconcile.TerminalError(err) // the same would be decided again: another event can lead elsewhere
-		}
-		err := w.patch(ctx, a.Before, a.After.DeepCopy(), a.Event, w.patchStatus)
-		if err == nil && a.Event != nil && a.Event.Reason == unitcondition.ReasonCannotSuspend {
-			counted.Inc(metrics.ControllerCannotSuspendTotal)
-		}
-		return 0, err
+		return 0, w.patchUnitStatus(ctx, a)
 	case jobplan.Report:
 		if w.shared.Reports != nil && !w.shared.Reports.TryAccept() {
 			return jobplan.ReportInterval, nil
@@ -96,12 +89,7 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	case jobplan.DeleteUnit:
 		return 0, w.deleteUnit(ctx, a)
 	case jobplan.PatchJob:
-		if a.Before.Suspended() && !a.After.Suspended() {
-			if err := w.shared.Turns.May(&w.known.turn, w.unit); err != nil {
-				return 0, err
-			}
-		}
-		return 0, w.patchJob(ctx, a)
+		return 0, w.patchJobInTurn(ctx, a)
 	case jobplan.ResetStart:
 		return 0, w.resetStart(ctx, a)
 	case jobplan.Tell:
@@ -114,6 +102,27 @@ func (w *writer) do(ctx context.Context, action jobplan.Action) (time.Duration, 
 	default:
 		return 0, fmt.Errorf("unknown action %T", action)
 	}
+}
+
+func (w *writer) patchUnitStatus(ctx context.Context, a jobplan.PatchUnitStatus) error {
+	if err := a.Lawful(); err != nil {
+		return reconcile.TerminalError(err) // the same would be decided again: another event can lead elsewhere
+	}
+	err := w.patch(ctx, a.Before, a.After.DeepCopy(), a.Event, w.patchStatus)
+	if err == nil && a.Event != nil && a.Event.Reason == unitcondition.ReasonCannotSuspend {
+		counted.Inc(metrics.ControllerCannotSuspendTotal)
+	}
+	return err
+}
+
+// patchJobInTurn patches a job, one that is resumed in its turn.
+func (w *writer) patchJobInTurn(ctx context.Context, a jobplan.PatchJob) error {
+	if a.Before.Suspended() && !a.After.Suspended() {
+		if err := w.shared.Turns.May(&w.known.turn, w.unit); err != nil {
+			return err
+		}
+	}
+	return w.patchJob(ctx, a)
 }
 
 // tell records an event on the job; nil is none.
@@ -186,8 +195,8 @@ func (w *writer) patchJob(ctx context.Context, a jobplan.PatchJob) error {
 	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
 }
 
-// suspendBare writes nothing but the suspension where the API server refused more with err. A job whose annotations have
-// no room left is suspended like others.
+// suspendBare writes nothing but the suspension where the API server refused more with err. A job whose annotations
+// have no room left is suspended like others.
 func (w *writer) suspendBare(ctx context.Context, a jobplan.PatchJob, err error) error {
 	if isTooLarge(err) {
 		err = w.patchBoth(ctx, a.Before, a.Bare, a.Event)

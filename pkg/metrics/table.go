@@ -239,8 +239,9 @@ var schedulerMetrics = []definition{
 		"Overflow if the disk is too slow, Error if a write failed.", nil},
 	{StartupSeconds, gauge, []string{"stage"}, "Seconds from the start of the queue until objects were " +
 		"read (Synced), it led (Leading), it decided (Deciding), and its first admissions were confirmed (Admitted).", nil},
-	{WithheldQuotas, gauge, []string{"reason"}, "Number of ElasticQuotas that Koordinator is not shown, because it would " +
-		"loop without end or mistake one for another: QuotaOwnAncestor, QuotaBelowOwnAncestor or QuotaNameTaken.", nil},
+	{WithheldQuotas, gauge, []string{"reason"},
+		"Number of ElasticQuotas that Koordinator is not shown, because it would " +
+			"loop without end or mistake one for another: QuotaOwnAncestor, QuotaBelowOwnAncestor or QuotaNameTaken.", nil},
 }
 
 // MarkdownTable is the documentation of the metrics that the two processes register, or of those of libraries that

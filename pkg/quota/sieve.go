@@ -51,8 +51,8 @@ type sieve struct {
 	leads    bool
 }
 
-// newSieve takes the handle of a profile. ElasticQuota takes its client from the handle, if the handle is one, and makes
-// one from the same configuration otherwise.
+// newSieve takes the handle of a profile. ElasticQuota takes its client from the handle, if the handle is one, and
+// makes one from the same configuration otherwise.
 func newSieve(handle fwktype.Handle) *sieve {
 	s := &sieve{recorder: func() events.EventRecorder { return handle.EventRecorder() }}
 	client, ok := handle.(versioned.Interface)
@@ -111,10 +111,13 @@ func (s *sieve) told(withheld map[types.NamespacedName]ancestry.Reason) {
 }
 
 var withheldFor = map[ancestry.Reason]string{
-	ancestry.OwnAncestor: "The quota is its own ancestor and has no effect until the label quota.scheduling.koordinator.sh/" +
+	ancestry.OwnAncestor: "The quota is its own ancestor and has no effect until the label " +
+		"quota.scheduling.koordinator.sh/" +
 		"parent of one quota on the way is corrected",
-	ancestry.BelowOwnAncestor: "An ancestor of the quota is its own ancestor. The quota has no effect until that is corrected",
-	ancestry.NameTaken: "An older ElasticQuota in another namespace has this name. The quota has no effect while that exists: " +
+	ancestry.BelowOwnAncestor: "An ancestor of the quota is its own ancestor. " +
+		"The quota has no effect until that is corrected",
+	ancestry.NameTaken: "An older ElasticQuota in another namespace has this name. " +
+		"The quota has no effect while that exists: " +
 		"names of quotas are unique in the cluster",
 }
 

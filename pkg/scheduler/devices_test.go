@@ -51,10 +51,11 @@ func minorsOf(t *testing.T, obj any) (minors []int32) {
 
 // The cache of DeviceShare takes each entry's minor without a look whether there is one.
 func TestDeviceShareSeesNoEntryWithoutMinor(t *testing.T) {
-	devices := koordinformers.NewSharedInformerFactory(koordfake.NewSimpleClientset(device(ptr.To[int32](0), nil,
-		ptr.To[int32](2))), 0)
+	client := koordfake.NewSimpleClientset( //nolint:staticcheck // Koordinator generates no apply configurations
+		device(ptr.To[int32](0), nil, ptr.To[int32](2)))
+	devices := koordinformers.NewSharedInformerFactory(client, 0)
 	factory, err := frameworkext.NewFrameworkExtenderFactory(
-		frameworkext.WithKoordinatorClientSet(koordfake.NewSimpleClientset()),
+		frameworkext.WithKoordinatorClientSet(client),
 		frameworkext.WithKoordinatorSharedInformerFactory(devices),
 	)
 	require.NoError(t, err)

@@ -82,7 +82,8 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
-		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimAfter: 0s\nclaimTimeout: 1h\n"+
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimAfter: 0s\n"+
+		"claimTimeout: 1h\n"+
 		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n"+
 		"featureGates: {A: false, B: true}\nhistory: {records: 0, path: /history/units.jsonl, maxFiles: 2}\n")
 	require.NoError(t, err)

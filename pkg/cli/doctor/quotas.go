@@ -43,7 +43,8 @@ func (i *Installation) quotas() (f []Finding) {
 				"Create the parent, or correct the label " + v1alpha1.LabelQuotaParent + "."})
 		}
 		if pods, named, _ := unstructured.NestedFieldNoCopy(q.Object, "spec", "max", "pods"); named {
-			f = append(f, Finding{Warning, "QuotaPodsNotCounted", fmt.Sprintf("ElasticQuota %s has pods: %v in max. Koordinator "+
+			f = append(f, Finding{Warning, "QuotaPodsNotCounted", fmt.Sprintf("ElasticQuota %s has pods: %v in max. "+
+				"Koordinator "+
 				"counts what containers request, and no pods.", q.GetName(), pods),
 				"Bound jobs with the annotation " + v1alpha1.AnnotationMaxJobs + ", or pods with a ResourceQuota."})
 		}

@@ -175,8 +175,8 @@ var bounds = map[string]string{
 	"total": "all that the cluster has",
 }
 
-// binding is the limit that a shortage is about. A unit that never fits asks for more than max, or min, and not for more
-// than the share of a moment.
+// binding is the limit that a shortage is about. A unit that never fits asks for more than max, or min, and not for
+// more than the share of a moment.
 func binding(x *visibility.Shortage) (bound string, limit resource.Quantity) {
 	if x.NeverFits && x.Bound != "min" && x.Max != nil {
 		return "max", *x.Max

@@ -902,7 +902,8 @@ func TestLeftPods(t *testing.T) {
 	left := func(n int) func(*Situation) { return func(s *Situation) { s.Left = make([]Pod, n) } }
 	admittedOnce := func(u *v1alpha1.QueueUnit) { u.Status.Attempts = 1 }
 	deleted := func(t *testing.T) *scene {
-		return taken(t).unit(admittedOnce).job("2026-01-02T03:04:00Z", "metadata", "deletionTimestamp").with(later(time.Minute))
+		return taken(t).unit(admittedOnce).job("2026-01-02T03:04:00Z", "metadata", "deletionTimestamp").
+			with(later(time.Minute))
 	}
 	orphan := func(t *testing.T) *scene { return running(t).unit(admittedOnce).with(gone).with(jobRead) }
 	for name, tc := range map[string]struct {

@@ -81,7 +81,8 @@ func readAgain(s *Situation) (Decision, bool) {
 // awaitPods: pods from before the suspension may be left. Resumed now, the job's controller might still take some of
 // them away after they were bound, and the job would run them twice (I3); others might lack the quota label.
 func awaitPods(s *Situation) (Decision, bool) {
-	mayHavePods := s.Job.SuspendedByUs() || suspendedBare(s) || chargedElsewhere(s) && (s.Job.Started() || s.Job.Active() > 0)
+	mayHavePods := s.Job.SuspendedByUs() || suspendedBare(s) ||
+		chargedElsewhere(s) && (s.Job.Started() || s.Job.Active() > 0)
 	return Decision{}, mayHavePods && !settled(s.Job)
 }
 

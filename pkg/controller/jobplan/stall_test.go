@@ -64,9 +64,10 @@ func TestAStalledJobSaysWhy(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"just admitted":       {releasedFor(t, StallPatience-1), "later", "", ""},
-		"nobody has looked":   {releasedFor(t, StallPatience), "look at stall", "", ""},
-		"found":               {releasedFor(t, StallPatience).found(gatedPods), "status Dequeued [PodsGated]", "PodsGated", "gated"},
+		"just admitted":     {releasedFor(t, StallPatience-1), "later", "", ""},
+		"nobody has looked": {releasedFor(t, StallPatience), "look at stall", "", ""},
+		"found": {releasedFor(t, StallPatience).found(gatedPods), "status Dequeued [PodsGated]",
+			"PodsGated", "gated"},
 		"nothing is found":    {releasedFor(t, minute).found(stall.Finding{}), "later", "", ""},
 		"looked a moment ago": {releasedFor(t, 2*minute).looked(minute - 1), "later", "PodsGated", ""},
 		"looked a minute ago": {releasedFor(t, 2*minute).looked(minute), "look at stall", "", ""},
@@ -83,8 +84,10 @@ func TestAStalledJobSaysWhy(t *testing.T) {
 			"PodsLost", lost + "; PodsGated: gated"},
 		"pods were ready, told": {releasedFor(t, minute).says("PodsLost", lost+"; PodsGated: gated").found(gatedPods),
 			"later", "PodsLost", lost + "; PodsGated: gated"},
-		"half of it runs": {releasedFor(t, minute).ready(1).phase(v1alpha1.PhaseRunning).says("PodsStarting", stall.SomeReady).
-			unit(func(u *v1alpha1.QueueUnit) { u.Status.Admissions[0].Running = 1 }).found(gatedPods), "status Running [PodsGated]", "PodsGated", "gated"},
+		"half of it runs": {releasedFor(t, minute).ready(1).phase(v1alpha1.PhaseRunning).
+			says("PodsStarting", stall.SomeReady).
+			unit(func(u *v1alpha1.QueueUnit) { u.Status.Admissions[0].Running = 1 }).found(gatedPods),
+			"status Running [PodsGated]", "PodsGated", "gated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := tc.scene.decide()

@@ -53,7 +53,8 @@ func suspendedBare(s *Situation) bool {
 	return !stamped && s.Unit.Status.Attempts > 1 && (s.Job.Started() || s.Job.Active() > 0)
 }
 
-// overdue tells in the unit that its job was to be suspended a while ago and was not. A refusal of a moment is not told.
+// overdue tells in the unit that its job was to be suspended a while ago and was not. A refusal of a moment is not
+// told.
 func overdue(s *Situation) []Action {
 	c := lostAdmission(s)
 	if c == nil || s.SuspensionRefused == "" || s.Now.Sub(c.LastTransitionTime.Time) < suspensionTimeout {
@@ -100,8 +101,8 @@ func withdrawOverdue(s *Situation) (Decision, bool) {
 	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
 }
 
-// endLeft ends the pods that the job of an admitted unit has left behind, where that is configured, and then goes on. The
-// job was deleted with `--cascade=orphan`, or a finalizer keeps it.
+// endLeft ends the pods that the job of an admitted unit has left behind, where that is configured, and then goes on.
+// The job was deleted with `--cascade=orphan`, or a finalizer keeps it.
 func endLeft(s *Situation, then Decision) Decision {
 	if !s.EndsLeft || s.Unit.Status.Attempts == 0 {
 		return then

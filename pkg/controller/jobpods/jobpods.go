@@ -42,8 +42,8 @@ var onNodes = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 )
 
-// Bound says whether pods of a job are on nodes. It asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
-// The label by which pods are found anybody may write; the owners decide.
+// Bound says whether pods of a job are on nodes. It asks the API server, not a cache: a job whose pods run is never
+// suspended on old news. One pod is enough. The label by which pods are found anybody may write; the owners decide.
 func Bound(
 	ctx context.Context, live client.Reader, kind *jobkind.Kind, job *jobs.Job,
 ) (jobplan.Bound, error) {
@@ -122,8 +122,8 @@ func (w *ownership) ask(ctx context.Context, ref *metav1.OwnerReference) (*metav
 	return nil, nil
 }
 
-// Running are the pods of a job that run, as the API server has them. Nobody asks for their owners: a pod of the same namespace that has
-// the labels of the job without being its pod gets a notice that nobody needs.
+// Running are the pods of a job that run, as the API server has them. Nobody asks for their owners: a pod of the same
+// namespace that has the labels of the job without being its pod gets a notice that nobody needs.
 func Running(ctx context.Context, live client.Reader, job *jobs.Job) ([]jobplan.Pod, error) {
 	running := []jobplan.Pod{}
 	selector := job.PodSelector()
@@ -154,8 +154,8 @@ func Running(ctx context.Context, live client.Reader, job *jobs.Job) ([]jobplan.
 }
 
 // Left are those on nodes that name the unit and do not go by themselves. If the job is gone, pods that an owner
-// controls are left to the garbage collector. Labels may have been changed since, so all pods of the namespace are read,
-// and only if an administrator has these pods ended.
+// controls are left to the garbage collector. Labels may have been changed since, so all pods of the namespace are
+// read, and only if an administrator has these pods ended.
 func Left(ctx context.Context, live client.Reader, s *jobplan.Situation) ([]jobplan.Pod, error) {
 	left, unit := []jobplan.Pod{}, client.ObjectKeyFromObject(s.Unit).String()
 	for next := ""; ; {

@@ -117,7 +117,8 @@ func TestFinding(t *testing.T) {
 		"no scheduler": {pods: []*corev1.Pod{pod()}, reason: "PodsPending", message: `pods of the job wait for a node (1): ` +
 			`pod j-0 names scheduler "koord-scheduler", which says nothing of it`},
 		"pulling": {pods: []*corev1.Pod{pod(waits("ImagePullBackOff", "Back-off pulling image"))},
-			reason: "ContainersWaiting", message: `pods of the job are on a node and are not ready (1): container c of pod j-0 ` +
+			reason: "ContainersWaiting", message: `pods of the job are on a node and are not ready (1): ` +
+				`container c of pod j-0 ` +
 				`waits: "ImagePullBackOff: Back-off pulling image"`},
 		"creating": {pods: []*corev1.Pod{pod(waits("ContainerCreating", ""))}, reason: "ContainersWaiting",
 			message: `pods of the job are on a node and are not ready (1): container c of pod j-0 waits: "ContainerCreating"`},

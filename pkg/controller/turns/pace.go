@@ -73,7 +73,7 @@ func (p *Pace) May(turn *Turn, u *v1alpha1.QueueUnit) error {
 	if u != nil {
 		next.unit, next.attempt = u.UID, u.Status.Attempts
 		for i := range u.Status.Admissions {
-			pods += int64(u.Status.Admissions[i].Replicas)
+			pods += u.Status.Admissions[i].Replicas
 		}
 	}
 	if !turn.taken || turn.unit != next.unit || turn.attempt != next.attempt {

@@ -68,7 +68,8 @@ func (q *queueRecord) currentRank(rights *rightful.Book) (queue.Rank, bool) {
 	return rank, true
 }
 
-// overdue is since when the first unit waits, of those that could rightfully get what they ask for, if that is too long.
+// overdue is since when the first unit waits, of those that could rightfully get what they ask for, if that is too
+// long.
 func (q *queueRecord) overdue(rights *rightful.Book) (since time.Time) {
 	q.line.Heads(func(g *group) bool {
 		if g.Notes.ask.TooLarge(rights) {

@@ -34,8 +34,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// endless is a cluster in which each quota has more jobs than it can run, without end. Every job runs for a few minutes.
-// It knows amounts that people are promised, and none of the rules of the core.
+// endless is a cluster in which each quota has more jobs than it can run, without end. Every job runs for a few
+// minutes. It knows amounts that people are promised, and none of the rules of the core.
 type endless struct {
 	*story
 	parents        map[string]string
@@ -182,7 +182,9 @@ func (e *endless) minute(t *rapid.T) {
 		})
 		for len(s.pending) < pendingOfAStream {
 			name := fmt.Sprintf("%s-%s-%d", s.queue, s.quota, e.made)
-			request := amounts{"cpu": 1 + e.chance.Int64N(max(s.largest["cpu"], 1)), "gpu": e.chance.Int64N(s.largest["gpu"] + 1)}
+			request := amounts{
+				"cpu": 1 + e.chance.Int64N(max(s.largest["cpu"], 1)), "gpu": e.chance.Int64N(s.largest["gpu"] + 1),
+			}
 			e.add(name, s.queue, s.quota, request, nil)
 			s.pending = append(s.pending, name)
 		}
@@ -231,7 +233,8 @@ func (e *endless) rightful(level, kind string) int64 {
 }
 
 // A job starts that its quota can run while all others use their min, however many jobs others have and however small
-// those are: once it is the first of its queue, it waits for claimAfter at most, and then for the jobs that waited before it.
+// those are: once it is the first of its queue, it waits for claimAfter at most, and then for the jobs that waited
+// before it.
 func TestEveryHeadStarts(of *testing.T) {
 	of.Parallel()
 	rapid.Check(of, func(t *rapid.T) {
@@ -269,7 +272,8 @@ func TestEveryHeadStarts(of *testing.T) {
 		}
 		why := e.s.roster.units[unitNamed("head")]
 		found, message := newWhy(e.s).waiting(why)
-		require.Failf(t, "it starves", "%s of %s in %s waits for %d minutes: %s: %s", list(request), at.quota, at.queue, bound,
+		require.Failf(t, "it starves", "%s of %s in %s waits for %d minutes: %s: %s", list(request), at.quota, at.queue,
+			bound,
 			found.Reason, message)
 	})
 }

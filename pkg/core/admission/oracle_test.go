@@ -83,7 +83,9 @@ type oracleClaim struct {
 
 // claim is, at each gate where a unit is short, its request, but no more than what can be had at the gates of that kind
 // below. One that goes beyond its share claims on its whole path.
-func (o *oracle) claim(u oracleAsk, q queue.Spec, short map[string]bool, r oracleReach, along map[string]bool) oracleClaim {
+func (o *oracle) claim(
+	u oracleAsk, q queue.Spec, short map[string]bool, r oracleReach, along map[string]bool,
+) oracleClaim {
 	c := oracleClaim{u, q, map[string]int64{}, r.beyond()}
 	for _, k := range []string{"cpu", "gpu", resources.Jobs} {
 		for _, ofMin := range []bool{false, true} {
@@ -321,8 +323,11 @@ func claimants(claims []oracleClaim) (keys []string) {
 	return keys
 }
 
-// mayClaim has a unit claim that is the first of those alike, unless its line has a claim. It says whether the unit blocks.
-func (o *oracle) mayClaim(r *oracleRound, q queue.Spec, u oracleAsk, short map[string]bool, reach oracleReach) (blocks bool) {
+// mayClaim has a unit claim that is the first of those alike, unless its line has a claim. It says whether the unit
+// blocks.
+func (o *oracle) mayClaim(
+	r *oracleRound, q queue.Spec, u oracleAsk, short map[string]bool, reach oracleReach,
+) (blocks bool) {
 	if reach.tooLarge {
 		return false
 	}

@@ -42,7 +42,8 @@ type pass struct {
 
 func newPass(cfg *Config, l *lines, p *progress) *pass {
 	return &pass{
-		lines: l, progress: p, asks: decide.New[turn](l.tree, l.rights), watch: patience.Watch{Rule: patience.Rule{After: cfg.ClaimAfter, Timeout: cfg.ClaimTimeout}},
+		lines: l, progress: p, asks: decide.New[turn](l.tree, l.rights),
+		watch:  patience.Watch{Rule: patience.Rule{After: cfg.ClaimAfter, Timeout: cfg.ClaimTimeout}},
 		inPass: map[string]*gangGroup{},
 	}
 }

@@ -153,7 +153,8 @@ func (st *story) line(line string) {
 		"unit": st.unit, "answer": st.answer, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout, "claim-after": st.claimAfter,
+		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
+		"claim-after":       st.claimAfter,
 		"partial-admission": st.partialAdmission, "foresee": st.foresee, "dry-runs": st.dryRuns,
 	}
 	run, ok := commands[cmd]

@@ -268,8 +268,8 @@ func beneficiary(u *record) reclaim.Beneficiary {
 }
 
 // ReservedAt is what is kept from pods outside of units at a level and below it: what units hold beyond their pods, and
-// what those ask for that take what others hold. What is taken comes free before the taker holds it, and a pod that waits
-// would bind in that moment. So the top counts as well while something is taken; else it keeps nothing.
+// what those ask for that take what others hold. What is taken comes free before the taker holds it, and a pod that
+// waits would bind in that moment. So the top counts as well while something is taken; else it keeps nothing.
 func ReservedAt(s *State, level string) resources.List {
 	var taken resources.List
 	for _, key := range s.roster.takers.Keys() {

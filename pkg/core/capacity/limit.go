@@ -222,6 +222,7 @@ func (l *Level) Owed(resource string) (amount int64, named bool) {
 	return least, named
 }
 
-// Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / limit, over the resources.
-// A quota that uses its min has 1 of it, and one that uses more, or a resource without min, has not more than that.
+// Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / limit, over the
+// resources. A quota that uses its min has 1 of it, and one that uses more, or a resource without min, has not more
+// than that.
 func (l *Level) Shares() (ofMin, ofLimit float64) { return l.ofMin, l.ofLimit }

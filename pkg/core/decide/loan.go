@@ -27,8 +27,8 @@ import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 //
 //   - No pending unit fits within its limits: a round of lending follows a pass that admitted none.
 //   - No level of the loan is shut. A level is shut if a pending unit would fit on all its levels with nothing in use,
-//     and finds the capacity in use first on that level. Small loans could keep that unit pending without end. A level is
-//     shut as well for those behind a unit that claims to go beyond its share.
+//     and finds the capacity in use first on that level. Small loans could keep that unit pending without end. A
+//     level is shut as well for those behind a unit that claims to go beyond its share.
 //   - On each level up to the total the unit fits with all that is admitted, used, requested by pods of other
 //     workloads, or kept by quotas that lend nothing, as if no other unit were pending.
 //   - On each level it fits together with the whole request of each blocking unit ahead of it, and min allows it.
@@ -59,8 +59,8 @@ func (p *Pass[T]) Borrower() (of T, some bool) {
 	return of, false
 }
 
-// bindLoans takes the claim out of what is lent. A head that goes beyond a share does not leave room on its path for others
-// that do.
+// bindLoans takes the claim out of what is lent. A head that goes beyond a share does not leave room on its path for
+// others that do.
 func (c *Claim[T]) bindLoans(lending capacity.Lending) {
 	levels := c.Ask.Route.Levels
 	lending.Claim(c.Ask.Route, c.Ask.Need)

@@ -133,8 +133,8 @@ func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped
 // Beyond says that a head which was found to fit goes beyond a share.
 func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].Beyond() }
 
-// Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route already, or
-// it can never rightfully get so much.
+// Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route
+// already, or it can never rightfully get so much.
 func (p *Pass[T]) Block() {
 	h := &p.heads[len(p.heads)-1]
 	if h.TooLarge != nil {
@@ -147,7 +147,8 @@ func (p *Pass[T]) Block() {
 	}
 }
 
-// BlockFirst is Block for a head of a queue that does not block: only the first of a line keeps those behind it waiting.
+// BlockFirst is Block for a head of a queue that does not block: only the first of a line keeps those behind it
+// waiting.
 func (p *Pass[T]) BlockFirst() {
 	if h := &p.heads[len(p.heads)-1]; !slices.Contains(p.claimed, h.ask.Route) {
 		p.Block()
@@ -191,8 +192,8 @@ func (p *Pass[T]) TryTogether(g *Bundle, met []int) (fits bool) {
 	return v.fits()
 }
 
-// BlockTogether has heads of a bundle claim, each for itself, where the bundle is short, unless their line has a claim on
-// their route already.
+// BlockTogether has heads of a bundle claim, each for itself, where the bundle is short, unless their line has a
+// claim on their route already.
 func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
 	before := p.claims
 	for _, index := range heads {
@@ -227,8 +228,9 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	return h
 }
 
-// claim claims for a head where it is short or, if it is admitted together with others, where their bundle is. A head that
-// goes beyond a share claims on its whole path: what it needs on one level would be gone when another level has enough.
+// claim claims for a head where it is short or, if it is admitted together with others, where their bundle is. A head
+// that goes beyond a share claims on its whole path: what it needs on one level would be gone when another level has
+// enough.
 func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 	a := h.ask
 	if len(p.claims) < cap(p.claims) {
@@ -271,8 +273,8 @@ func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 	}
 }
 
-// lessen makes a vector no greater than what a level can get without anything being freed there, claims aside: nothing if
-// its own use has to fall first.
+// lessen makes a vector no greater than what a level can get without anything being freed there, claims aside:
+// nothing if its own use has to fall first.
 func (p *Pass[T]) lessen(h *Head[T], lim *capacity.Limit, index int, path []*capacity.Level, amounts []int64) {
 	for number := range amounts {
 		switch {

@@ -49,8 +49,8 @@ type rooms struct {
 	rights       *rightful.Book
 }
 
-// measure compares a request with its limits. The leaf's come first. If it is larger than what is left of a share, and may
-// go beyond that, the answer is what is short then.
+// measure compares a request with its limits. The leaf's come first. If it is larger than what is left of a share,
+// and may go beyond that, the answer is what is short then.
 func (v *verdict) measure(r *rooms, a *Ask, need []int64) {
 	for p := range a.parts(need) {
 		number, claimed, short := v.shortWithin(r, a, p)

@@ -54,7 +54,8 @@ func (d *Loss) Apply(in *unit.Unit) {
 
 // ForOthers says that others have the unit lose what it holds: neither its user nor its job does.
 func (d *Loss) ForOthers() bool {
-	return d.Reason == unit.ReasonReclaimed || d.Reason == unit.ReasonPreemptedInQueue || d.Reason == unit.ReasonQueueDrained
+	return d.Reason == unit.ReasonReclaimed || d.Reason == unit.ReasonPreemptedInQueue ||
+		d.Reason == unit.ReasonQueueDrained
 }
 
 // LossOf an admitted unit says why and how it loses what it holds; without a reason it keeps it.

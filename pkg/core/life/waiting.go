@@ -36,8 +36,8 @@ func alone(r func(*unit.Unit) breach) rule {
 
 // waits are the rules that keep a unit out of its line. The first that it breaks gives the reason. So rules that
 // somebody has to do something about come before those that time ends, and a reason that is told before one that is
-// written with its cause. A unit that its controller made inactive may ask for nothing because nobody could read what its
-// job asks for.
+// written with its cause. A unit that its controller made inactive may ask for nothing because nobody could read what
+// its job asks for.
 var waits = []rule{
 	alone(decoded), alone(requestIsSane), phaseIsKnown, isActive, alone(asksForSomething), isNotDeactivated,
 	isNotAdopting, alone(consumerIsNear), jobLives, standsForItsJob, templatesAreRestored, backoffIsOver, isNotRefused,

@@ -19,9 +19,9 @@ limitations under the License.
 // The first unit of a blocking queue claims at once. In a queue that does not block, others pass a unit that does not
 // fit, on purpose. After a time the unit claims as well, since smaller ones could pass it without end.
 //
-// A unit that asks for what never comes free would claim it without end, on every level that its quota shares. So a claim
-// ends after a time, if one is set. After that the unit blocks nobody: it is served in its turn, and units behind it as if
-// it did not wait.
+// A unit that asks for what never comes free would claim it without end, on every level that its quota shares. So a
+// claim ends after a time, if one is set. After that the unit blocks nobody: it is served in its turn, and units
+// behind it as if it did not wait.
 package patience
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
-// Rule has the times. After is how long a unit waits before it claims where it does not at once; zero means that it never
-// does. Timeout is how long a unit may claim; zero means without end.
+// Rule has the times. After is how long a unit waits before it claims where it does not at once; zero means that it
+// never does. Timeout is how long a unit may claim; zero means without end.
 type Rule struct{ After, Timeout time.Duration }
 
 // Wait is how long a unit has waited at the front. It begins when a pass that admits nobody finds the unit to claim or,

@@ -20,8 +20,8 @@ limitations under the License.
 // gone:
 //
 //   - each level of q strictly below the lowest common ancestor of q and w is within its min with j on top, and
-//   - at each level of w strictly below that ancestor units hold more than its min of a resource of which j is short and
-//     v holds some.
+//   - at each level of w strictly below that ancestor units hold more than its min of a resource of which j is short
+//     and v holds some.
 //
 // Pods that no unit owns count for j's own min, and not against v: what they use is what w has borrowed first. If it
 // were not so, bare pods in a shared quota would have a colleague's job taken that is itself within the min.

@@ -80,8 +80,8 @@ func (s *Search[T]) compare(a, b *Holder[T]) int {
 	return cmp.Or(cmp.Compare(s.excess(b), s.excess(a)), a.Cost.compare(&b.Cost))
 }
 
-// excess is what units of the quota of a unit hold, of the first resource that is short, beyond what it may use while all others
-// ask for theirs: its limit where that is a share, else its min.
+// excess is what units of the quota of a unit hold, of the first resource that is short, beyond what it may use while
+// all others ask for theirs: its limit where that is a share, else its min.
 func (s *Search[T]) excess(h *Holder[T]) int64 {
 	i := slices.Index(s.short, true)
 	name := s.tree.Resource(i)

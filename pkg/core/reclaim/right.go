@@ -127,8 +127,8 @@ func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
 	return false
 }
 
-// over says that units hold more than the min of a level of a resource that is short, and that some of it is given back.
-// Pods outside of units are what the level has borrowed first: no unit goes for them that is within min.
+// over says that units hold more than the min of a level of a resource that is short, and that some of it is given
+// back. Pods outside of units are what the level has borrowed first: no unit goes for them that is within min.
 func (s *Search[T]) over(l *capacity.Level, p *Part) bool {
 	for i, held := range p.Held {
 		owed, _ := l.Owed(s.tree.Resource(i))

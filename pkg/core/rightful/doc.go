@@ -24,11 +24,11 @@ limitations under the License.
 //
 //   - Each level that goes beyond its share uses less than that now. So each quota goes beyond its share by one unit at
 //     most, and its use over time stays within one unit of its share.
-//   - On each level up to the total the head fits together with all that is in use and all that other quotas are guaranteed:
-//     the min of each, or what it asks for if that is less (Book.Free).
+//   - On each level up to the total the head fits together with all that is in use and all that other quotas are
+//     guaranteed: the min of each, or what it asks for if that is less (Book.Free).
 //
-// A blocking head that does not fit yet claims like any other (I6). Where shares are the limits, units of other queues that
-// their quotas promise what they need pass a claim: nothing that others are guaranteed is taken. All that others use
-// beyond that ends with the jobs that run, and is not filled again. So the head starts after the longest of those jobs. A
-// head that is larger than what its quota can rightfully get (Book.Rightful) claims nothing.
+// A blocking head that does not fit yet claims like any other (I6). Where shares are the limits, units of other
+// queues that their quotas promise what they need pass a claim: nothing that others are guaranteed is taken. All that
+// others use beyond that ends with the jobs that run, and is not filled again. So the head starts after the longest
+// of those jobs. A head that is larger than what its quota can rightfully get (Book.Rightful) claims nothing.
 package rightful

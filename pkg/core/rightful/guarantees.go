@@ -85,10 +85,10 @@ func (b *Book) sumsBelow(l *capacity.Level) *sums {
 }
 
 // Rightful is how much a level can get of a resource while all others use what they are guaranteed, and pods outside of
-// units stay: what its parent can get, less what its siblings keep, and not more than max. It is capacity.Unlimited where
-// nothing bounds it.
+// units stay: what its parent can get, less what its siblings keep, and not more than max. It is capacity.Unlimited
+// where nothing bounds it.
 func (b *Book) Rightful(l *capacity.Level, number int) int64 {
-	amount := int64(capacity.Unlimited)
+	amount := capacity.Unlimited
 	var above *capacity.Level
 	for _, at := range slices.Backward(b.tree.Route(l.Name()).Levels) {
 		if above != nil && amount != capacity.Unlimited {
@@ -141,7 +141,8 @@ func IsShare(lim *capacity.Limit, tree *capacity.Tree, number int) bool {
 }
 
 // mayExceed says that a level that uses so much of a resource, claims ahead included, may go beyond its share with one
-// more unit: it uses less than its share. A share may be too small for any unit, so a level that uses nothing may as well.
+// more unit: it uses less than its share. A share may be too small for any unit, so a level that uses nothing may as
+// well.
 func (b *Book) mayExceed(lim *capacity.Limit, number int, inUse int64) bool {
 	if inUse < lim.Bound(number) {
 		return true

@@ -22,8 +22,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// Dominant are the dominant shares of a quota: the greatest (used + outstanding) / min, at most 1, and / limit, over the
-// resources. Use of a resource without min is all of min.
+// Dominant are the dominant shares of a quota: the greatest (used + outstanding) / min, at most 1, and / limit, over
+// the resources. Use of a resource without min is all of min.
 func Dominant(
 	used resources.List, outstanding *resources.Sum, least, limits resources.List,
 ) (ofMin, ofLimit float64) {

@@ -171,7 +171,8 @@ func obstacle(o *reclaim.Obstacle) string {
 		return fmt.Sprintf("; units that would lose what they hold for it, without dryRun in its queue: %d", o.DryRun.Units)
 	}
 	if o.InVain > 0 {
-		return fmt.Sprintf("; it may take from others again from %s, since jobs of its namespace and quota took %d times in a "+
+		return fmt.Sprintf("; it may take from others again from %s, "+
+			"since jobs of its namespace and quota took %d times in a "+
 			"row and had no pod on a node", o.Until.UTC().Format(time.RFC3339), o.InVain)
 	}
 	var parts []string

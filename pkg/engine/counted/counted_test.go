@@ -58,7 +58,8 @@ func TestAtCountsAsKoordinatorDoes(t *testing.T) {
 		shuffled := rapid.Permutation(quotas).Draw(t, "order")
 		got := At(shuffled, func(level string) resources.List { return all[level] })
 		for _, q := range quotas {
-			require.True(t, want[q.Name].Equal(got[q.Name]), "%s: want %s, got %s", q.Name, want[q.Name].Key(), got[q.Name].Key())
+			require.True(t, want[q.Name].Equal(got[q.Name]), "%s: want %s, got %s", q.Name,
+				want[q.Name].Key(), got[q.Name].Key())
 		}
 	})
 }

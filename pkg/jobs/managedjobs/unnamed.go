@@ -16,8 +16,8 @@ limitations under the License.
 
 package managedjobs
 
-// QueuesUnnamed says whether jobs of a namespace are queued that name no quota or queue by our keys: for labels of another
-// system, by the placement, or because a quota takes the namespace.
+// QueuesUnnamed says whether jobs of a namespace are queued that name no quota or queue by our keys: for labels of
+// another system, by the placement, or because a quota takes the namespace.
 func QueuesUnnamed(p *Predicate, namespace string, namespaceLabels map[string]string, mapped bool) bool {
 	return p.ManagesNamespace(namespace, namespaceLabels) && (p.aliases.Selects(namespaceLabels) ||
 		p.placement.Select(namespaceLabels) || mapped && p.AsksForMapping(namespaceLabels))

@@ -103,6 +103,8 @@ func (i *informer) apply(events []watch.Event) {
 		case watch.Modified:
 			require.Contains(i.t, i.store, at)
 			i.store[at] = q
+		default:
+			require.Fail(i.t, "a watch has no other events", e.Type)
 		}
 		i.check()
 	}

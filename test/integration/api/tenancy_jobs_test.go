@@ -85,7 +85,8 @@ func tenancyOfWhatKeepsAJob(t *testing.T) {
 	refused(t, err, tooMuch)
 
 	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{GenerateName: "c-"}, Spec: batchv1.CronJobSpec{
-		Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: quotaOf("quota-a").meta(), Spec: jobWith(text{})},
+		Schedule:    "0 0 1 1 *",
+		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: quotaOf("quota-a").meta(), Spec: jobWith(text{})},
 	}}
 	notes(strings.Repeat("x", most+1))(&cron.Spec.JobTemplate.ObjectMeta)
 	_, err = alice.BatchV1().CronJobs("tenant-a").Create(t.Context(), cron, metav1.CreateOptions{DryRun: dryRun})
