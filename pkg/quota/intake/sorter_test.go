@@ -94,6 +94,7 @@ func (i *informer) apply(events []watch.Event) {
 	for _, e := range events {
 		q := e.Object.(*v1alpha1.ElasticQuota)
 		switch at := named(q).Key; e.Type {
+		case watch.Bookmark: // It moves the version alone.
 		case watch.Deleted:
 			require.Contains(i.t, i.store, at)
 			delete(i.store, at)
