@@ -217,7 +217,7 @@ func (p *pods) podOf(rec *podRecord) admission.Pod {
 	if at := pod.DeletionTimestamp; at != nil {
 		// The API server adds the grace period to the time at which somebody deleted the pod.
 		grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
-		view.Leaving, view.LeavingSince = true, at.Add(-grace)
+		view.Leaving, view.LeavingSince, view.GoneBy = true, at.Add(-grace), at.Time
 	}
 	if !rec.hooked && rec.settled {
 		view.Assigned = true

@@ -32,7 +32,7 @@ import (
 const (
 	// podsPerWrite is how many pods may start in a second for each write that may be in flight: 8 a second with a busy
 	// API server, and 128 with one that is prompt.
-	podsPerWrite = 4
+	podsPerWrite = 16
 	// mostPods is what a job counts at most, so that one large job does not hold others up for long.
 	mostPods = 64
 )

@@ -29,7 +29,7 @@ import (
 
 // moveWaiting puts a unit that waits in its line, or parks it.
 func (r *roster) moveWaiting(now time.Time, u *record, p life.Class) {
-	r.release(u)
+	r.release(now, u)
 	switch {
 	case p.Parked != "":
 		if u.parked != p.Parked {
@@ -69,7 +69,7 @@ func (r *roster) moveAdmitted(now time.Time, u *record, p life.Class) {
 	if p.Holds {
 		r.hold(u, p.Held)
 	} else {
-		r.release(u)
+		r.release(now, u)
 	}
 	if u.overdue != p.Overdue || u.write != p.Write || u.growsSince != p.Asking {
 		u.own().overdue, u.tenure.write, u.tenure.growsSince = p.Overdue, p.Write, p.Asking
@@ -141,14 +141,14 @@ func (r *roster) hold(u *record, held resources.List) {
 }
 
 // release has the unit hold nothing.
-func (r *roster) release(u *record) {
+func (r *roster) release(now time.Time, u *record) {
 	if !u.holding {
 		return
 	}
 	t := u.tenure
 	t.holding, t.held, t.keepsMin, t.growsSince = false, resources.List{}, false, 0
 	r.gangs.SetHolding(u, false)
-	r.holdings.Release(u.spec.Key)
+	r.holdings.Release(now, u.spec.Key)
 	r.progress.changed = true
 }
 

@@ -152,7 +152,7 @@ func (r *roster) contest(in *unit.Unit, f func()) {
 func (r *roster) podsChanged(now time.Time, unitKey string, left bool) {
 	u, ok := r.units[unitKey]
 	if !ok {
-		r.progress.changed = r.holdings.Keep(unitKey, nil) || r.progress.changed
+		r.progress.changed = r.holdings.Keep(now, unitKey, nil) || r.progress.inVain || r.progress.changed
 		return
 	}
 	if left && u.holding {

@@ -63,7 +63,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	case stageDone:
 		r.leave(u)
 		r.telling.Cancel(u)
-		r.release(u)
+		r.release(now, u)
 	case stageResizing:
 		passed = life.Passed(r.facts(now, u))
 	case stageReleasing:
@@ -72,7 +72,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		// Not touched before its write is settled.
 	}
 	at := u.place()
-	r.progress.changed = r.holdings.Keep(u.spec.Key, &at) || r.progress.changed
+	r.progress.changed = r.holdings.Keep(now, u.spec.Key, &at) || r.progress.changed
 	r.accounts.Replace(&u.counted, contributionOf(u, r.holdings.Charges(u.spec.Key, u.spec.Quota)))
 	r.grant(u)
 	setTakes(r, now, u)

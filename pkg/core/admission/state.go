@@ -49,7 +49,7 @@ func New(cfg Config) *State {
 	held, p := holding.NewBook(l, tree), &progress{}
 	lines := newLines(&cfg, tree, held, p)
 	s := &State{lines: lines, roster: newRoster(&cfg, lines, held, p), pass: newPass(&cfg, lines, p), progress: p}
-	s.taking = &taking{tree, s.roster, s.pass}
+	s.taking = &taking{tree: tree, roster: s.roster, pass: s.pass}
 	return s
 }
 

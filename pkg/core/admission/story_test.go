@@ -561,6 +561,9 @@ func (st *story) pod(a arguments) {
 	if value, ok := a.named["request"]; ok {
 		p.Request = st.resources(value)
 	}
+	if value, ok := a.named["grace"]; ok { // seconds
+		p.GoneBy = p.LeavingSince.Add(time.Duration(st.number(value)) * time.Second)
+	}
 	p.NonPreemptible, p.Held = a.has("non-preemptible"), a.has("held")
 	st.pods[key][p.UID] = p
 	st.s.SetPod(st.now, key, p)

@@ -47,20 +47,22 @@ type taking struct {
 	tree   *capacity.Tree
 	roster *roster
 	pass   *pass
+	turns  reclaim.Turns
 }
 
-// take has the first head take that has the right to, and says whether there is one. Those for which nobody looked for
-// longest come first.
+// take has the first head take that has the right to, and says whether there is one.
 func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 	t.roster.progress.inVain = false
 	heads, launched := t.entitled(now, plan)
 	if launched || len(heads) == 0 {
 		return launched
 	}
-	slices.SortStableFunc(heads, func(a, b *record) int { return a.group.Notes.searched.Compare(b.group.Notes.searched) })
 	among, leaving := t.holders(now)
-	for _, u := range heads[:min(len(heads), mostSearches)] {
-		if t.search(now, u, among, leaving, plan) {
+	requests := each(heads, func(u *record) reclaim.Request {
+		return reclaim.Request{Quota: u.spec.Quota, Searched: u.group.Notes.searched}
+	})
+	for _, i := range t.turns.Order(now, requests, mostSearches) {
+		if t.search(now, heads[i], among, leaving, plan) {
 			return true
 		}
 	}
@@ -231,7 +233,11 @@ func (t *taking) holders(now time.Time) (among, leaving []holder) {
 		h := t.holder(u, use.Quota, use.Amount, 1)
 		switch {
 		case h.Parts[0].Route.Broken != "":
-		case u == nil || !use.Holds || u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != "":
+		case !use.Holds && !now.Before(use.LeavesBy): // in use, by pods that nobody gives back
+		case !use.Holds:
+			leaving = append(leaving, h)
+			t.again(use.LeavesBy)
+		case u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != "":
 			leaving = append(leaving, h)
 		default:
 			policy := &t.roster.lines.queue(u.spec.Queue).spec.Preemption

@@ -85,7 +85,8 @@ func (b *Book) Hold(
 ) (changed bool) {
 	former, held := b.places[key]
 	if held && former.Quota != at.Quota {
-		b.Release(key)
+		b.letGo(key, former)
+		b.tree.Changed(former.Quota)
 		held = false
 	}
 	if p, kept := b.remnants[key]; kept {
@@ -107,19 +108,23 @@ func (b *Book) Hold(
 }
 
 // Release has a unit hold nothing, and says whether it held something. Pods of it on nodes keep its place.
-func (b *Book) Release(key string) bool {
+func (b *Book) Release(now time.Time, key string) bool {
 	at, held := b.places[key]
 	if !held {
 		return false
 	}
-	b.ledger.Release(key)
-	delete(b.places, key)
-	b.countHolder(key, at, -1)
+	b.letGo(key, at)
 	if _, assigned := b.ledger.Pods(key); assigned > 0 {
-		b.beginRemnant(key, remnant{Place: at, queued: true, held: true})
+		b.beginRemnant(key, remnant{Place: at, queued: true, held: true, since: now})
 	}
 	b.tree.Changed(at.Quota) // after that: a deleted quota is remembered as long as something is held there
 	return true
+}
+
+func (b *Book) letGo(key string, at Place) {
+	b.ledger.Release(key)
+	delete(b.places, key)
+	b.countHolder(key, at, -1)
 }
 
 // Open has pods of a unit that holds quota start, as long as they ask together for at most this. Close has none.

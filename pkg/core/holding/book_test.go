@@ -69,23 +69,23 @@ func TestPodsKeepThePlaceOfTheirUnit(t *testing.T) {
 	b := newBook()
 	require.Equal(t, counted{1, 1, 0, 1, 0}, countedBy(b))
 	require.Equal(t, []string{"ns/u"}, b.Holders("q"))
-	require.True(t, b.Release("ns/u"))
-	require.False(t, b.Release("ns/u"))
+	require.True(t, b.Release(epoch, "ns/u"))
+	require.False(t, b.Release(epoch, "ns/u"))
 	require.Empty(t, b.Holders("q"))
 	require.Equal(t, counted{1, 1, 1, 1, 0}, countedBy(b))
-	require.False(t, b.Keep("ns/u", &inB), "it stays where it held quota, whatever its unit says")
-	require.False(t, b.Keep("ns/u", nil))
+	require.False(t, b.Keep(epoch, "ns/u", &inB), "it stays where it held quota, whatever its unit says")
+	require.False(t, b.Keep(epoch, "ns/u", nil))
 	require.False(t, b.DeletePod("ns/u", "1"))
-	require.False(t, b.Keep("ns/u", nil), "a pod is left")
+	require.False(t, b.Keep(epoch, "ns/u", nil), "a pod is left")
 	require.True(t, b.DeletePod("ns/u", "2"))
-	require.True(t, b.Keep("ns/u", nil))
+	require.True(t, b.Keep(epoch, "ns/u", nil))
 	require.Equal(t, counted{}, countedBy(b))
 }
 
 func TestAUnitThatIsAdmittedAgainTakesThePlaceOfItsPods(t *testing.T) {
 	for quota, want := range map[Place]counted{inA: {1, 1, 0, 1, 0}, inB: {0, 0, 0, 0, 1}} {
 		b := newBook()
-		b.Release("ns/u")
+		b.Release(epoch, "ns/u")
 		require.True(t, b.Hold("ns/u", quota, cpu(4), false, unit.Expected{}))
 		require.Equal(t, want, countedBy(b))
 		require.False(t, b.Hold("ns/u", quota, cpu(4), false, unit.Expected{}), "nothing new")
@@ -110,12 +110,45 @@ func TestAHolderMovesBetweenQueuesAndQuotas(t *testing.T) {
 func TestPodsOfAnUnknownUnit(t *testing.T) {
 	b := newBook()
 	b.SetPod(epoch, "ns/x", podOf("3"))
-	require.True(t, b.Keep("ns/x", nil))
+	require.True(t, b.Keep(epoch, "ns/x", nil))
 	require.Equal(t, counted{1, 1, 0, 2, 0}, countedBy(b))
-	require.True(t, b.Keep("ns/x", &inA), "its unit came")
+	require.True(t, b.Keep(epoch, "ns/x", &inA), "its unit came")
 	require.Equal(t, counted{2, 2, 1, 2, 0}, countedBy(b))
-	require.True(t, b.Keep("ns/x", &inB), "it waits in another quota")
+	require.True(t, b.Keep(epoch, "ns/x", &inB), "it waits in another quota")
 	require.Equal(t, counted{1, 1, 0, 1, 1}, countedBy(b))
+}
+
+// Pods that are left of a unit are on their way out for a minute, or until their grace period is over. After that they
+// are pods that stay.
+func TestUntilWhenPodsAreOnTheirWayOut(t *testing.T) {
+	leaving := func(grace time.Duration) func(*Pod) {
+		return func(p *Pod) { p.Leaving, p.LeavingSince, p.GoneBy = true, epoch, epoch.Add(grace) }
+	}
+	stays := func(*Pod) {}
+	for name, tc := range map[string]struct {
+		one, two func(*Pod)
+		want     time.Duration
+	}{
+		"nobody deletes them":         {stays, stays, orderlyExit},
+		"one is deleted":              {stays, leaving(5 * time.Minute), orderlyExit},
+		"both are":                    {leaving(30 * time.Second), leaving(5 * time.Minute), 5*time.Minute + orderlyExit},
+		"with a grace of a year":      {leaving(30 * time.Second), leaving(365 * 24 * time.Hour), longestExit},
+		"with no grace, by finalizer": {leaving(0), leaving(0), orderlyExit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook()
+			one, two := podOf("1"), podOf("2")
+			tc.one(&one)
+			tc.two(&two)
+			b.SetPod(epoch, "ns/u", one)
+			b.SetPod(epoch, "ns/u", two)
+			b.Release(epoch, "ns/u")
+			b.Keep(epoch.Add(time.Second), "ns/u", nil)
+			uses := b.Uses()
+			require.Len(t, uses, 1)
+			require.Equal(t, epoch.Add(tc.want), uses[0].LeavesBy)
+		})
+	}
 }
 
 // For a while the successor of a pod that is being deleted may go ahead of it. Then the pod counts as any other.

@@ -40,12 +40,14 @@ type Pod struct {
 	// those that its unit may have.
 	Leaving      bool
 	LeavingSince time.Time
+	// GoneBy is when it is to be gone: its grace period is over then.
+	GoneBy time.Time
 }
 
 // Same says that nothing about a pod is news.
 func (p *Pod) Same(o *Pod) bool {
 	return p.UID == o.UID && p.Quota == o.Quota && p.Assigned == o.Assigned && p.Leaving == o.Leaving &&
-		p.LeavingSince.Equal(o.LeavingSince) && p.Held == o.Held && p.Former == o.Former &&
+		p.LeavingSince.Equal(o.LeavingSince) && p.GoneBy.Equal(o.GoneBy) && p.Held == o.Held && p.Former == o.Former &&
 		p.NonPreemptible == o.NonPreemptible && p.Request.Equal(o.Request)
 }
 
@@ -53,7 +55,7 @@ func (p Pod) inLedger(now time.Time) ledger.Pod {
 	late := p.late(now)
 	return ledger.Pod{
 		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible,
-		Leaving: p.Leaving && !late, Late: late, Held: p.Held, Former: p.Former,
+		Leaving: p.Leaving && !late, Late: late, GoneBy: p.GoneBy, Held: p.Held, Former: p.Former,
 	}
 }
 

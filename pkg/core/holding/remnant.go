@@ -17,6 +17,9 @@ limitations under the License.
 package holding
 
 import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -34,11 +37,31 @@ type remnant struct {
 	queued bool
 	// held: the place is that which the unit had when it held quota last. It stays there, whatever the unit says now.
 	held bool
+	// since is when its unit held nothing any more, or the first pod was seen.
+	since time.Time
+}
+
+const (
+	// orderlyExit is for how long pods may go whose unit holds nothing, or whose grace period is over. Their job is told
+	// to end them within that time, or is gone and they are deleted.
+	orderlyExit = time.Minute
+	// longestExit is for how long they may go at most, whatever their grace period is.
+	longestExit = time.Hour
+)
+
+// leavesBy is until when the pods of a remnant are on their way out. After that nobody asks them to go, or something
+// keeps them: they may stay for ever.
+func (b *Book) leavesBy(key string, p *remnant) time.Time {
+	by := p.since.Add(orderlyExit)
+	if at, stays := b.ledger.GoneBy(key); !stays {
+		by = ordered.Earlier(ordered.Later(by, at.Add(orderlyExit)), p.since.Add(longestExit))
+	}
+	return by
 }
 
 // Keep begins, moves or ends the place that the pods of a unit keep, and says whether that changes anything. at is the
 // place that the unit names; nil if the unit is not known.
-func (b *Book) Keep(key string, at *Place) (changed bool) {
+func (b *Book) Keep(now time.Time, key string, at *Place) (changed bool) {
 	_, assigned := b.ledger.Pods(key)
 	former, kept := b.remnants[key]
 	if _, holds := b.places[key]; assigned == 0 || holds {
@@ -47,7 +70,10 @@ func (b *Book) Keep(key string, at *Place) (changed bool) {
 		}
 		return kept
 	}
-	next := remnant{}
+	next := remnant{since: now}
+	if kept {
+		next.since = former.since
+	}
 	switch {
 	case kept && former.held:
 		return false

@@ -19,6 +19,7 @@ package holding
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -27,8 +28,9 @@ import (
 type Use struct {
 	Key, Quota string
 	Amount     resources.List
-	// Holds: it holds quota. Else its pods on nodes are all that is left of it.
-	Holds bool
+	// Holds: it holds quota. Else its pods on nodes are all that is left of it, and are on their way out until LeavesBy.
+	Holds    bool
+	LeavesBy time.Time
 }
 
 // Uses are those of all units that hold quota or have pods on nodes, by their keys. They cost O(n log n).
@@ -38,7 +40,7 @@ func (b *Book) Uses() []Use {
 		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), Holds: true})
 	}
 	for key, at := range b.remnants {
-		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota)})
+		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), LeavesBy: b.leavesBy(key, &at)})
 	}
 	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Key, b.Key) })
 	return uses

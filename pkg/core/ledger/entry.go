@@ -17,6 +17,9 @@ limitations under the License.
 package ledger
 
 import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -139,7 +142,7 @@ func (a *podSum) count(p Pod, by int64) {
 
 func (p Pod) same(o Pod) bool {
 	return p.UID == o.UID && p.Level == o.Level && p.NonPreemptible == o.NonPreemptible && p.Leaving == o.Leaving &&
-		p.Late == o.Late && p.Former == o.Former && p.Request.Same(o.Request)
+		p.Late == o.Late && p.GoneBy.Equal(o.GoneBy) && p.Former == o.Former && p.Request.Same(o.Request)
 }
 
 func (p Pod) parts() (all, nonPreemptible resources.List) {
@@ -249,6 +252,17 @@ func (l *Ledger) Pods(key string) (all, assigned int) {
 		return 0, 0
 	}
 	return len(e.assigned.pods) + len(e.idle.pods), len(e.assigned.pods)
+}
+
+// GoneBy is when the last assigned pod of a unit is to be gone; stays says that one of them is not being deleted.
+func (l *Ledger) GoneBy(key string) (at time.Time, stays bool) {
+	if e, ok := l.entries[key]; ok {
+		for _, p := range e.assigned.pods {
+			stays = stays || !p.Leaving && !p.Late
+			at = ordered.Later(at, p.GoneBy)
+		}
+	}
+	return at, stays
 }
 
 // ChargedAt is the level, the first by its name, that assigned pods of a unit are charged to.

@@ -17,6 +17,8 @@ limitations under the License.
 package ledger
 
 import (
+	"time"
+
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -32,6 +34,8 @@ type Pod struct {
 	// Leaving: the pod is being deleted. It is charged until it is gone, and materialises nothing: what its unit holds is
 	// for its successor. Late: it has been leaving for so long that it counts as one that stays.
 	Leaving, Late bool
+	// GoneBy is when a pod that is being deleted is to be gone.
+	GoneBy time.Time
 	// Held: it is not let go, for another cause than quota.
 	Held bool
 	// Former: it is a pod of the job that had the name of the unit before. It uses what the unit holds, and is none of the

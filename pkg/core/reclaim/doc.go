@@ -34,8 +34,10 @@ limitations under the License.
 // take it back from j, those that were taken take theirs back, and so on without end: TestNoPromisedMinIsUnserved finds
 // that.
 //
-// The units of a gang group are taken together or not at all. Each quota in which they hold something must be one from
-// which j may take.
+// The units of a gang group are taken together or not at all: from one quota in which they hold something j must have
+// the right to take. A unit of it that is non-preemptible, cannot be suspended or is kept by its queue stays by itself.
+// No other protection of a unit protects its group, unless all its units have it: a tenant who adds a small unit to a
+// gang group would keep all that the group has borrowed.
 //
 // Where the pods of j have to find nodes, the placer is asked first, as if the pods of the set were gone. A Foresight
 // is what it was asked, and has answered. Without a yes nobody is taken.

@@ -38,16 +38,19 @@ func (c *Cost) compare(o *Cost) int {
 }
 
 // Sort joins those of a gang group, and has those come first that cost the least. Those of one cost stay in their
-// order.
+// order. A unit that nothing but its own end gives back stays by itself: the rest of its gang group may be taken.
 func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 	gangs := map[string]int{} // where those of a gang group are
 	for i := range units {
 		h := &units[i]
-		if at, known := gangs[h.Gang]; known && h.Gang != "" {
+		joins := h.Gang != "" && !h.Protection.stays()
+		if at, known := gangs[h.Gang]; known && joins {
 			holders[at].Join(h)
 			continue
 		}
-		gangs[h.Gang] = len(holders)
+		if joins {
+			gangs[h.Gang] = len(holders)
+		}
 		holders = append(holders, *h)
 	}
 	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost) })
@@ -81,11 +84,18 @@ func (s *Search[T]) compare(a, b *Holder[T]) int {
 }
 
 // excess is what units of the quota of a unit hold, of the first resource that is short, beyond what it may use while
-// all others ask for theirs: its limit where that is a share, else its min.
+// all others ask for theirs: its limit where that is a share, else its min. Of several quotas the greatest counts.
 func (s *Search[T]) excess(h *Holder[T]) int64 {
 	i := slices.Index(s.short, true)
+	most := s.excessAt(h.Parts[0].leaf(), i)
+	for p := range h.Parts[1:] {
+		most = max(most, s.excessAt(h.Parts[1:][p].leaf(), i))
+	}
+	return most
+}
+
+func (s *Search[T]) excessAt(leaf *capacity.Level, i int) int64 {
 	name := s.tree.Resource(i)
-	leaf := h.Parts[0].leaf()
 	share, _ := leaf.Owed(name)
 	if leaf.Spec().Shared {
 		share, _ = leaf.Limit().List().Get(name)

@@ -110,11 +110,7 @@ func drawWorld(t *rapid.T, all bool) *world {
 			queue: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"),
 			cost:  Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
 		}
-		if gang := rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "gang group"); gang != "" && all {
-			j.gang = gang + j.leaf // of several quotas it may keep what a min promises
-		} else {
-			j.gang = gang
-		}
+		j.gang = rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "gang group")
 		for _, kind := range kinds {
 			j.asks[kind] = rapid.SampledFrom([]int64{0, 1, 2, 2, 3}).Draw(t, kind)
 			if i == 0 { // an owner that wants much of its min
@@ -217,29 +213,17 @@ func (w *world) together(v *job) (all []*job) {
 
 // right says whether a unit may take another one, with its gang group, when these are gone.
 func (w *world) right(j, v *job, gone []*job) bool {
-	parts := map[string]*job{}
+	lowest := v.cost.Priority
 	for _, o := range w.together(v) {
-		part := parts[o.leaf]
-		if part == nil {
-			part = &job{leaf: o.leaf, queue: o.queue, asks: map[string]int64{}, holds: true}
-			parts[o.leaf] = part
-		}
-		if part.cost.Priority = max(part.cost.Priority, o.cost.Priority); part.queue != o.queue {
-			part.queue = "several"
-		}
-		for _, kind := range kinds {
-			part.asks[kind] += o.asks[kind]
+		lowest = min(lowest, o.cost.Priority)
+	}
+	for _, o := range w.together(v) {
+		part := *o
+		if part.cost.Priority = lowest; v.holds && !slices.Contains(gone, v) && w.rightTo(j, &part, gone) {
+			return true
 		}
 	}
-	for _, part := range parts {
-		for _, o := range w.together(v) {
-			part.cost.Priority = max(part.cost.Priority, o.cost.Priority)
-		}
-		if !w.rightTo(j, part, gone) || w.inQueue && len(parts) > 1 {
-			return false
-		}
-	}
-	return v.holds && !slices.Contains(gone, v)
+	return false
 }
 
 // rightTo says so of what is held in one quota.
@@ -292,7 +276,9 @@ func (w *world) raised(j *job, gone []*job) (raised []string) {
 	for _, kind := range kinds {
 		n := j.asks[kind]
 		for _, v := range gone {
-			n -= v.asks[kind]
+			if v.leaf == j.leaf {
+				n -= v.asks[kind]
+			}
 		}
 		for _, x := range w.path(j.leaf) {
 			if n > 0 && x != "root" && w.inUse(x, kind, gone)+j.asks[kind] > w.min[x][kind] {
@@ -332,9 +318,9 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 	}
 	tree.Refresh()
 	for _, other := range w.units {
-		part := Part{Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1)}
+		part := Part{Queue: other.queue, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1)}
 		h := Holder[*job]{
-			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Queue: other.queue, Gang: other.gang,
+			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Gang: other.gang,
 			Protection: w.protect[other.name],
 		}
 		if h.Protection == ByRunTime {
@@ -374,7 +360,6 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 				continue
 			}
 			set := w.search(j)
-			w.inQueue = len(set) > 0 && set[0].leaf == j.leaf
 			if set == nil {
 				for _, v := range w.units {
 					require.False(t, w.taken(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
@@ -384,6 +369,7 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 				}
 				continue
 			}
+			w.inQueue = !w.taken(j, set)
 			require.True(t, w.taken(j, set), "%s may take what it takes", j.name)
 			w.requireBorrowed(t, set)
 			for i := 0; i < len(set); {
@@ -391,6 +377,7 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 				require.False(t, w.taken(j, slices.Delete(slices.Clone(set), i, i+n)), "%s could leave %s", j.name, set[i].name)
 				i += n
 			}
+			w.inQueue = false
 		}
 	})
 }
@@ -410,12 +397,15 @@ func (w *world) drawBarePods(t *rapid.T) {
 	}
 }
 
-// requireBorrowed: no unit is taken by another quota while the units of its own have at most what that is promised.
+// requireBorrowed: no unit is taken by another quota while the units of its own, and of its gang group's, have at most
+// what these are promised.
 func (w *world) requireBorrowed(t *rapid.T, set []*job) {
 	for _, v := range set {
 		borrowed := w.inQueue
-		for _, kind := range kinds {
-			borrowed = borrowed || w.held(v.leaf, kind, nil) > w.min[v.leaf][kind]
+		for _, o := range w.together(v) {
+			for _, kind := range kinds {
+				borrowed = borrowed || w.held(o.leaf, kind, nil) > w.min[o.leaf][kind]
+			}
 		}
 		require.True(t, borrowed, "%s is within what units of %s are promised", v.name, v.leaf)
 	}

@@ -40,6 +40,16 @@ const (
 	protections
 )
 
+// stays says that a unit keeps what it holds whatever becomes of its gang group.
+func (p Protection) stays() bool {
+	return p == NotSuspendable || p == NonPreemptible || p == ByItsQueue
+}
+
+// weaker says that a gang group has this protection, where it has units of both.
+func (p Protection) weaker(o Protection) bool {
+	return p == Unprotected || p == ByRunTime && o == Adopted
+}
+
 // ProtectionOf a unit that holds quota by the policy of its queue, and until when; zero for one that no time ends.
 func ProtectionOf(
 	now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible bool,
@@ -63,7 +73,7 @@ func ProtectionOf(
 // Judge says whether a unit that holds quota may be taken, by the policy of its queue, and at what cost. inFlight: a
 // write of it is. It is for a unit by itself, before others join it.
 func (h *Holder[T]) Judge(now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible, inFlight bool) {
-	h.Queue, h.Cost = in.Queue, Cost{
+	h.Parts[0].Queue, h.Cost = in.Queue, Cost{
 		Priority: in.Priority, Evictions: h.Evictions, Lost: float64(in.Pods) * now.Sub(in.Admitted).Seconds(),
 	}
 	if h.Protection, h.Until = ProtectionOf(now, in, q, nonPreemptible); inFlight {

@@ -43,13 +43,14 @@ func (s *Search[T]) rights() (list []right[T]) {
 	return list
 }
 
-// reclaims is the right to what other quotas have borrowed.
+// reclaims is the right to what other quotas have borrowed. A gang group that has borrowed some of what it holds has
+// borrowed all of it, as it does not run without.
 func (s *Search[T]) reclaims() right[T] {
 	return right[T]{lacks: func(int) bool { return false }, covers: func(h *Holder[T]) bool {
 		if h.Priority >= s.Priority && s.Policy.Reclaim != queue.VictimsAny {
 			return false
 		}
-		return !slices.ContainsFunc(h.Parts, func(p Part) bool { return !s.mayReclaim(&p) })
+		return slices.ContainsFunc(h.Parts, func(p Part) bool { return s.mayReclaim(&p) })
 	}}
 }
 
@@ -62,8 +63,9 @@ func (s *Search[T]) mayReclaim(p *Part) bool {
 // preempts is the right to what units of lower priority hold in its queue and quota.
 func (s *Search[T]) preempts() right[T] {
 	return right[T]{lacks: s.raises, covers: func(h *Holder[T]) bool {
-		return h.Priority < s.Priority && h.Queue == s.Queue && len(h.Parts) == 1 &&
-			h.Parts[0].leaf() == s.Ask.Leaf() && s.helps(&h.Parts[0])
+		return h.Priority < s.Priority && slices.ContainsFunc(h.Parts, func(p Part) bool {
+			return p.Queue == s.Queue && p.leaf() == s.Ask.Leaf() && s.helps(&p)
+		})
 	}}
 }
 

@@ -38,30 +38,31 @@ type Taker struct {
 // Holder is a unit that holds quota, or all units of a gang group that do.
 type Holder[T any] struct {
 	Of []T
-	// Parts are what it gives back, each of another quota.
+	// Parts are what it gives back, each of another quota or queue.
 	Parts []Part
-	// Gang is the name of that gang group; empty for a unit by itself. Queue is that of all its units; empty if they have
-	// several.
-	Gang, Queue string
+	// Gang is the name of that gang group; empty for a unit by itself.
+	Gang string
 	Cost
 	// Protection, if any, is why nobody takes it, and Until when that ends; zero for never.
 	Protection Protection
 	Until      time.Time
 }
 
-// Part is what is given back in one quota, by the numbers of the tree. Route leads from there to the top.
+// Part is what units of a queue give back in one quota, by the numbers of the tree. Route leads from there to the top.
 type Part struct {
+	Queue string
 	Route *capacity.Route
 	Held  []int64
 }
 
 func (p *Part) leaf() *capacity.Level { return p.Route.Levels[0] }
 
-// Join has another unit of the same gang group be taken with these, or not at all.
+// Join has another unit of the same gang group be taken with these, or not at all. The group has no protection that one
+// of its units lacks, and costs no more than the cheapest: else one small unit would keep all that the group has borrowed.
 func (h *Holder[T]) Join(o *Holder[T]) {
 	h.Of = append(h.Of, o.Of...)
 	for _, part := range o.Parts {
-		at := slices.IndexFunc(h.Parts, func(p Part) bool { return p.leaf() == part.leaf() })
+		at := slices.IndexFunc(h.Parts, func(p Part) bool { return p.leaf() == part.leaf() && p.Queue == part.Queue })
 		if at < 0 {
 			h.Parts = append(h.Parts, part)
 			continue
@@ -71,16 +72,12 @@ func (h *Holder[T]) Join(o *Holder[T]) {
 			h.Parts[at].Held[i] += n
 		}
 	}
-	if h.Queue != o.Queue {
-		h.Queue = ""
-	}
-	h.Priority, h.Evictions = max(h.Priority, o.Priority), max(h.Evictions, o.Evictions)
+	h.Priority, h.Evictions = min(h.Priority, o.Priority), min(h.Evictions, o.Evictions)
 	h.Lost += o.Lost
 	switch {
-	case o.Protection == Unprotected || h.Protection != Unprotected && h.Protection != ByRunTime:
-	case h.Protection == ByRunTime && o.Protection == ByRunTime:
-		h.Until = ordered.Later(h.Until, o.Until)
-	default:
+	case h.Protection == o.Protection:
+		h.Until = ordered.Earlier(h.Until, o.Until)
+	case o.Protection == InFlight || h.Protection != InFlight && o.Protection.weaker(h.Protection):
 		h.Protection, h.Until = o.Protection, o.Until
 	}
 }
@@ -107,7 +104,7 @@ type Search[T any] struct {
 	// leaving go without anybody's doing.
 	leaving []Holder[T]
 	right   right[T]
-	// given is what those give back that were taken.
+	// given is what those give back in the quota of the request that were taken.
 	given []int64
 }
 
@@ -277,7 +274,9 @@ func (s *Search[T]) release(h *Holder[T], by int64) {
 		freed := make([]int64, len(part.Held))
 		for i, n := range part.Held {
 			freed[i] = by * n
-			s.given[i] += by * n
+			if part.leaf() == s.Ask.Leaf() {
+				s.given[i] += by * n
+			}
 		}
 		for _, lim := range part.Route.Limits(false) {
 			s.view.Return(lim, freed)

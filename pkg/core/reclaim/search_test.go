@@ -192,32 +192,71 @@ func TestMostHolds(t *testing.T) {
 	}
 }
 
-// A gang group is protected as well as its best protected unit.
+// A gang group is protected no better than its least protected unit, but while a write of one is in flight.
 func TestJoin(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	for name, tc := range map[string]struct{ a, b, want Holder[int] }{
-		"nobody": {},
-		"one":    {b: Holder[int]{Protection: Adopted}, want: Holder[int]{Protection: Adopted}},
-		"one for a time": {
-			Holder[int]{Protection: ByRunTime, Until: early}, Holder[int]{}, Holder[int]{Protection: ByRunTime, Until: early},
+		"nobody":      {},
+		"one adopted": {b: Holder[int]{Protection: Adopted}},
+		"both adopted": {
+			Holder[int]{Protection: Adopted}, Holder[int]{Protection: Adopted}, Holder[int]{Protection: Adopted},
 		},
+		"one for a time": {Holder[int]{Protection: ByRunTime, Until: early}, Holder[int]{}, Holder[int]{}},
 		"both for a time": {
 			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: ByRunTime, Until: early},
+			Holder[int]{Protection: ByRunTime, Until: early},
+		},
+		"one for a time, one adopted": {
+			Holder[int]{Protection: Adopted}, Holder[int]{Protection: ByRunTime, Until: late},
 			Holder[int]{Protection: ByRunTime, Until: late},
 		},
-		"one that time does not end": {
-			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: NonPreemptible},
-			Holder[int]{Protection: NonPreemptible},
+		"one in flight": {
+			Holder[int]{}, Holder[int]{Protection: InFlight}, Holder[int]{Protection: InFlight},
 		},
 		"costs": {
-			Holder[int]{Queue: "q", Cost: Cost{Priority: 1, Evictions: 2, Lost: 3}},
-			Holder[int]{Queue: "p", Cost: Cost{Priority: 2, Evictions: 1, Lost: 3}},
-			Holder[int]{Cost: Cost{Priority: 2, Evictions: 2, Lost: 6}},
+			Holder[int]{Cost: Cost{Priority: 1, Evictions: 2, Lost: 3}},
+			Holder[int]{Cost: Cost{Priority: 2, Evictions: 1, Lost: 3}},
+			Holder[int]{Cost: Cost{Priority: 1, Evictions: 1, Lost: 6}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.a.Join(&tc.b)
-			require.Equal(t, tc.want, tc.a)
+			joined := tc.a
+			joined.Join(&tc.b)
+			require.Equal(t, tc.want, joined)
+			tc.b.Join(&tc.a)
+			require.Equal(t, tc.want, tc.b)
+		})
+	}
+}
+
+// A small unit that nobody takes, or that is within the min of another quota, does not keep what its gang group has
+// borrowed.
+func TestAGangGroupIsTakenBesideASmallUnit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leaf       string
+		protection Protection
+		taken      string
+	}{
+		"non-preemptible":        {"b", NonPreemptible, "v"},
+		"not to be suspended":    {"b", NotSuspendable, "v"},
+		"kept by its queue":      {"b", ByItsQueue, "v"},
+		"just admitted":          {"b", ByRunTime, "s v"},
+		"adopted":                {"b", Adopted, "s v"},
+		"within its min":         {"c", Unprotected, "s v"},
+		"of a high priority":     {"b", Unprotected, "s v"},
+		"protected in its quota": {"c", NonPreemptible, "v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 0 8\nroot/c 2 8",
+				"j a 4 0 5 0 0\ns "+tc.leaf+" 1 0 9 9 9\nv b 7 0 0 0 0")
+			w.units[1].gang, w.units[2].gang = "g", "g"
+			w.policy.Reclaim = queue.VictimsOfLowerPriority
+			w.protect = map[string]Protection{"s": tc.protection}
+			var names []string
+			for _, v := range w.search(w.units[0]) {
+				names = append(names, v.name)
+			}
+			require.Equal(t, tc.taken, strings.Join(names, " "))
 		})
 	}
 }
