@@ -88,7 +88,7 @@ func (o *whyOptions) story(ctx context.Context, reader *answers.Reader, unit *v1
 		return s
 	}
 	if slices.ContainsFunc(live.Status.Shortages, func(x visibility.Shortage) bool { return !x.UsedByOthers.IsZero() }) {
-		s.OtherPods, s.MoreOtherPods, _ = reader.OtherPods(ctx, unit.Namespace, live.Status.Quota, o.most)
+		s.OtherPods, s.MoreOtherPods, _ = answers.OtherPods(ctx, reader, unit.Namespace, live.Status.Quota, o.most)
 	}
 	if line, err := reader.Line(ctx, unit.Namespace, live.Status.Queue, o.most); err == nil {
 		for _, w := range line.Items {

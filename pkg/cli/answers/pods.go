@@ -39,12 +39,14 @@ var onNode = fields.ParseSelectorOrDie("spec.nodeName!=,status.phase!=Succeeded,
 
 // OtherPods names up to most pods of a namespace that use a quota and belong to no admitted unit, and says how many
 // more there are of those that were read.
-func (r *Reader) OtherPods(ctx context.Context, namespace, quota string, most int) (names []string, more int, err error) {
+func OtherPods(
+	ctx context.Context, r *Reader, namespace, quota string, most int,
+) (names []string, more int, err error) {
 	units, err := r.Units(ctx, namespace)
 	if err != nil {
 		return nil, 0, err
 	}
-	f := podFinder{Reader: r, namespace: namespace, units: map[string]bool{}, jobs: map[types.UID]bool{}}
+	f := podFinder{objects: r.Objects, namespace: namespace, units: map[string]bool{}, jobs: map[types.UID]bool{}}
 	for i := range units {
 		if len(units[i].Status.Admissions) == 0 {
 			continue
@@ -79,7 +81,7 @@ func (r *Reader) OtherPods(ctx context.Context, namespace, quota string, most in
 
 // podFinder knows the admitted units of a namespace, and of which objects it was asked whether one accounts for them.
 type podFinder struct {
-	*Reader
+	objects   client.Reader
 	namespace string
 	units     map[string]bool
 	jobs      map[types.UID]bool
@@ -100,7 +102,7 @@ func (f *podFinder) counts(ctx context.Context, object *metav1.PartialObjectMeta
 		passed = append(passed, owner.UID)
 		object = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind}}
 		key := types.NamespacedName{Namespace: f.namespace, Name: owner.Name}
-		if f.Objects.Get(ctx, key, object) != nil || object.UID != owner.UID {
+		if f.objects.Get(ctx, key, object) != nil || object.UID != owner.UID {
 			break
 		}
 	}

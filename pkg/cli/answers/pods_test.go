@@ -122,7 +122,7 @@ func TestOtherPods(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})}
-	names, more, err := r.OtherPods(t.Context(), "team", "q", 3)
+	names, more, err := OtherPods(t.Context(), r, "team", "q", 3)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a-bare", "f-waits", "g-other"}, names)
 	require.Equal(t, 2, more)
