@@ -53,7 +53,7 @@ JOB is NAME or KIND/NAME. Of jobs in other namespaces the page shows the amounts
 			return o.repeat(cmd.Context(), o.watch, func(out io.Writer) error { return o.run(cmd.Context(), out, args[0]) })
 		},
 	}
-	cmd.Flags().IntVar(&o.most, "limit", 5, "number of units ahead, of holders, and of pods without an admitted job that are listed")
+	cmd.Flags().IntVar(&o.most, "limit", 5, "number of units ahead, of holders, and of pods without a job that are listed")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show again when something changes, until interrupted")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name of the QueueUnit")
 	return cmd

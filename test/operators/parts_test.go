@@ -38,7 +38,9 @@ func TestJobsThatTheirOwnersDoNotResume(t *testing.T) {
 
 	unqueued := c.create(t, workflow, "parts-unqueued", false)
 	unqueued.quota("4")
-	unqueued.eventually("the Workflow runs", func(context.Context) (bool, error) { return len(unqueued.bound()) == 1, nil })
+	unqueued.eventually("its pod is on a node", func(context.Context) (bool, error) {
+		return len(unqueued.bound()) == 1, nil
+	})
 	first := unqueued.makes(t, "first")
 	first.awaitUnit("first", v1alpha1.PhaseRunning)
 	first.makes(t, "second").awaitUnit("second", v1alpha1.PhaseRunning)

@@ -27,8 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// mostPods is how many pods are read to find those that no unit accounts for, and mostOwners how far up their owners are
-// followed.
+// mostPods is how many pods are read to find those that no unit accounts for, mostOwners how many owners of one are.
 const (
 	mostPods   = 4 * page
 	mostOwners = 6

@@ -204,7 +204,7 @@ func TestManagesJob(t *testing.T) {
 	}
 }
 
-// A job is a part of what makes such jobs. Its maker resumes it, unless suspension of the kind leaves parts as they are.
+// A job is a part of what makes such jobs. Its maker resumes it, unless its suspension leaves parts as they are.
 func TestPartsAreMadeByTheirOwners(t *testing.T) {
 	m, err := Parse(`
 kinds:
