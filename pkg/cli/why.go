@@ -19,10 +19,12 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
@@ -40,7 +42,8 @@ func whyCommand(c *connection) *cobra.Command {
 		Use:   "why JOB",
 		Short: "Explain why a job waits",
 		Long: `why explains on one page why a job waits: its position, the quota that is short and by how much, the units that
-hold the quota, the units ahead, whom the job preempts or which job preempted it, and what helps.
+hold the quota, pods that use it without an admitted job, the units ahead, whom the job preempts or which job preempted
+it, and what helps.
 
 JOB is NAME or KIND/NAME. Of jobs in other namespaces the page shows the amounts and not the names.`,
 		Example: `  kubectl jobqueue why train
@@ -50,7 +53,7 @@ JOB is NAME or KIND/NAME. Of jobs in other namespaces the page shows the amounts
 			return o.repeat(cmd.Context(), o.watch, func(out io.Writer) error { return o.run(cmd.Context(), out, args[0]) })
 		},
 	}
-	cmd.Flags().IntVar(&o.most, "limit", 5, "number of units ahead and of holders that are listed")
+	cmd.Flags().IntVar(&o.most, "limit", 5, "number of units ahead, of holders, and of pods without a job that are listed")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show again when something changes, until interrupted")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name of the QueueUnit")
 	return cmd
@@ -83,6 +86,9 @@ func (o *whyOptions) story(ctx context.Context, reader *answers.Reader, unit *v1
 	s.Live = live
 	if len(live.Status.Shortages) == 0 && live.Status.Position == 0 {
 		return s
+	}
+	if slices.ContainsFunc(live.Status.Shortages, func(x visibility.Shortage) bool { return !x.UsedByOthers.IsZero() }) {
+		s.OtherPods, s.MoreOtherPods, _ = answers.OtherPods(ctx, reader, unit.Namespace, live.Status.Quota, o.most)
 	}
 	if line, err := reader.Line(ctx, unit.Namespace, live.Status.Queue, o.most); err == nil {
 		for _, w := range line.Items {

@@ -88,6 +88,24 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	require.Empty(t, w.told(), "a restart tells nothing again")
 }
 
+// Once a pod of a Job without completions has ended well, none is made in the place of those that end: the unit gives
+// their quota back.
+func TestAWorkQueueGivesBackWhatHasEnded(t *testing.T) {
+	w := newWorld(t, newJob(func(j *batchv1.Job) { j.Spec.Completions = nil }))
+	w.settle()
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(2))
+	w.settle()
+	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
+	w.jobStatus(func(s *batchv1.JobStatus) { s.Active, s.Failed = 1, 1 })
+	w.settle()
+	require.Empty(t, w.unit().Status.ReclaimablePods, "a pod takes the place of the one that failed")
+	w.jobStatus(func(s *batchv1.JobStatus) { s.Active, s.Succeeded = 1, 1 })
+	w.settle()
+	require.Equal(t, []v1alpha1.ReclaimablePod{{Name: "j", Count: 1}}, w.unit().Status.ReclaimablePods)
+}
+
 func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.settle()

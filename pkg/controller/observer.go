@@ -33,7 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobpods"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/parts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -192,16 +192,21 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	plain := job.Plain(nil)
 	s.Alias, s.Further, s.AliasError = managedjobs.Alias(predicate, plain, namespace.Labels)
 	ambiguous := errors.Is(s.AliasError, alias.ErrAmbiguous)
-	s.Managed = predicate.ManagesJob(asEntered(job, s.Unit), namespace.Labels, labels...) && !ambiguous
+	entered, err := parts.Makers{Predicate: predicate, Unit: o.unit}.AsEntered(ctx, job, s.Unit)
+	if err != nil {
+		return err
+	}
+	s.Managed = predicate.ManagesJob(entered, namespace.Labels, labels...) && !ambiguous
 	if !s.Managed {
 		s.Elsewhere = ambiguous || predicate.QueuedElsewhere(job)
 		if o.begun.Found(job.Object) {
 			s.AliasError = nil
 			return nil // it was told before
 		}
-		s.Asleep = !s.Elsewhere && job.Suspended() && metav1.GetControllerOfNoCopy(job.Object) == nil &&
-			predicate.ManagesNamespace(name, namespace.Labels)
-		s.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
+		if !s.Elsewhere && job.Suspended() && predicate.ManagesNamespace(name, namespace.Labels) {
+			s.Asleep = parts.Asleep(predicate, job, predicate.ManagesJob(parts.Alone(job), namespace.Labels, labels...))
+		}
+		s.Unmanaged = predicate.UnmanagedJob(entered, namespace.Labels, labels...)
 		return nil
 	}
 	if s.Unit == nil {
@@ -209,17 +214,6 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	}
 	s.Priorities.Most = mostOf(namespace.Annotations)
 	return o.followPath(ctx, s, plain, namespace.Labels)
-}
-
-// asEntered is the job by whose owners it is decided whether it is managed. A job that has a unit had no owner that
-// makes it a part when it entered the queue. Anybody who may write the job can name one later, and the job would go.
-func asEntered(job *jobs.Job, unit *v1alpha1.QueueUnit) *jobs.Job {
-	if metav1.GetControllerOfNoCopy(job.Object) == nil || jobunit.Relate(job, unit) != jobunit.Own {
-		return job
-	}
-	object := job.Object.DeepCopy()
-	object.SetOwnerReferences(nil)
-	return jobs.Open(job.Kind, object)
 }
 
 // followPath fills in the quota of a job that has a path.

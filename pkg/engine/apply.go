@@ -140,6 +140,7 @@ func (e *Engine) applyQueue(now time.Time, name string, q *objects.Queue) {
 	if q == nil {
 		delete(e.queues, name)
 		e.statuses.forget(name)
+		e.opts.Metrics.ForgetCounted("queue", name)
 		e.core.call("", func(s *admission.State) { s.DeleteQueue(now, name) })
 		return
 	}

@@ -129,6 +129,13 @@ func (d *evictWrite) settled(e *Engine, _ time.Time, rec *unitRecord, w *Write, 
 		return
 	}
 	rec.act().seq = 0
+	if d.Reason != unit.ReasonConsumerNotFound && d.Reason != unit.ReasonConsumerUIDMismatch {
+		d.count(e, rec) // else its job was deleted
+	}
+	e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", d.Reason)
+}
+
+func (d *evictWrite) count(e *Engine, rec *unitRecord) {
 	queue, _ := e.gauges.labels(rec)
 	e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, queue, string(d.Reason))
 	// Each admission before this one ended with an eviction.
@@ -136,7 +143,6 @@ func (d *evictWrite) settled(e *Engine, _ time.Time, rec *unitRecord, w *Write, 
 	if d.Deactivate != "" {
 		e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, queue, string(d.Deactivate))
 	}
-	e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", d.Reason)
 }
 
 // admitWrite reserves quota for a unit, and releases the unit unless admission checks are asked.

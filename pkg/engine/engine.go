@@ -221,6 +221,7 @@ func (e *Engine) observe(now time.Time) {
 	gone, changed := e.quotas.observe(now, e.core)
 	for _, name := range gone {
 		e.gauges.mark(now, name)
+		e.opts.Metrics.ForgetCounted("quota", name)
 	}
 	if changed {
 		e.remap(now)

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -293,6 +294,24 @@ func TestPodsOfAJobThatAJobMade(t *testing.T) {
 			r.step()
 			require.Zero(t, r.engine.publisher.newest().pods.Len(), "of pods that are gone nothing stays")
 		})
+	}
+}
+
+// An owner that makes no jobs, as anybody may write one, has no pods of theirs.
+func TestOnlyMakersOfJobsHaveTheirPods(t *testing.T) {
+	r := ready(t, 10)
+	f := &Following{predicate: r.engine.managed.Load()}
+	for owner, kin := range map[schema.GroupVersionKind]bool{
+		batchKind: false,
+		{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}: true,
+	} {
+		meta := liveJobOf(batchKind, "child")
+		meta.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{UID: "o"}, owner)}
+		r.engine.sources.jobHandlers(f, batchKind).OnAdd(newJobMeta(meta, nil), false)
+		r.step()
+		require.Equal(t, kin, r.engine.kinship.Len() > 0, owner.Kind)
+		r.engine.sources.jobHandlers(f, batchKind).OnDelete(newJobMeta(meta, nil))
+		r.step()
 	}
 }
 

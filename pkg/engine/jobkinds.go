@@ -24,11 +24,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -175,7 +177,7 @@ func (s *sources) followJobs(in metadatainformer.SharedInformerFactory, p *manag
 		if err := informer.SetWatchErrorHandlerWithContext(s.onKindError(followed)); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", name, err)
 		}
-		registration, err := informer.AddEventHandler(s.jobHandlers(f, name))
+		registration, err := informer.AddEventHandler(s.jobHandlers(f, kind.GVK))
 		if err != nil {
 			return nil, fmt.Errorf("watching %s: %w", name, err)
 		}
@@ -185,7 +187,8 @@ func (s *sources) followJobs(in metadatainformer.SharedInformerFactory, p *manag
 	return f, nil
 }
 
-func (s *sources) jobHandlers(f *Following, kind string) cache.ResourceEventHandler {
+func (s *sources) jobHandlers(f *Following, gvk schema.GroupVersionKind) cache.ResourceEventHandler {
+	kind := jobkind.KindString(gvk)
 	put := func(namespace, name string, ev jobEvent) {
 		if !f.over.Load() {
 			s.putJob(kind, namespace, name, ev)
@@ -198,7 +201,8 @@ func (s *sources) jobHandlers(f *Following, kind string) cache.ResourceEventHand
 				put(m.Namespace(), m.Name(), jobEvent{})
 				return
 			}
-			put(m.Namespace(), m.Name(), jobEvent{m.UID(), m.Owner(), m.isMarked()})
+			maker := managedjobs.MakerOf(f.predicate, gvk.GroupKind(), m.Owner())
+			put(m.Namespace(), m.Name(), jobEvent{m.UID(), maker, m.isMarked()})
 		},
 		func(m *JobMeta) { put(m.Namespace(), m.Name(), jobEvent{}) },
 		func(key string) {

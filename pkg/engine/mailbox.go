@@ -110,7 +110,7 @@ type assignEvent struct {
 // jobEvent is what a job is; the UID is empty when it is gone.
 type jobEvent struct {
 	uid   types.UID
-	owner *metav1.OwnerReference
+	owner *metav1.OwnerReference // nil unless the job is a part of it
 	// marked: it carries the mark of a suspension.
 	marked bool
 }

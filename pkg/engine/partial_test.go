@@ -168,6 +168,33 @@ func TestRepeatedEvictionsAreCounted(t *testing.T) {
 	}
 }
 
+// Nobody evicts the job that its owner deletes: no metric counts what its unit gives back. Counters of a queue and of a
+// quota go with them.
+func TestTheDeletionOfAJobIsNoEviction(t *testing.T) {
+	for name, after := range map[string]string{"deleted": "", "made again": "job-b"} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 4)
+			registry := kubemetrics.NewKubeRegistry()
+			r.metrics.MustRegister(registry.MustRegister)
+			r.job("u", "job-a")
+			key := r.unit("u", 4, withConsumer("job-a"))
+			r.step()
+			r.send()
+			r.job("u", after)
+			r.step()
+			require.Equal(t, writeEvict, r.decision().kind)
+			r.send()
+			require.Equal(t, unit.PhaseEnqueued, unitFrom(r.api.get(key)).Phase, "the quota is free all the same")
+			require.Empty(t, gathered(t, registry, "evicted_units_total"))
+			require.Empty(t, gathered(t, registry, "repeated_evictions_total"))
+
+			require.NotEmpty(t, gathered(t, registry, "admissions_total"))
+			r.engine.applyQueue(r.engine.opts.Clock.Now(), testQuota, nil)
+			require.Empty(t, gathered(t, registry, "admissions_total"))
+		})
+	}
+}
+
 // Whoever controls the job may say that it has other pods now, and no more that it can do with fewer: then it grows
 // like any other.
 func TestAdmittedInPartAndGrown(t *testing.T) {

@@ -17,6 +17,7 @@ limitations under the License.
 package jobs
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -191,4 +192,49 @@ func TestReadyPodsOfAGroupByShape(t *testing.T) {
 		want[i] = int64(sets[i].Count) - 1
 	}
 	require.Equal(t, want, Open(kind, group).ReadyOf(sizes), "all but one of each shape run")
+}
+
+// Pods that have ended well give their quota back where the status of the job says that they do not come again.
+func TestPodsThatDoNotComeAgain(t *testing.T) {
+	const ended = "\nstatus: {conditions: [{type: Running, status: \"True\"}], " +
+		"replicaStatuses: {Worker: {active: 1, succeeded: 2}}}"
+	for name, tc := range map[string]struct {
+		kind, object string
+		want         map[string]int32
+	}{
+		"a work queue before its first success": {"Job.v1.batch",
+			"metadata: {name: j}\nspec: {parallelism: 4}\nstatus: {active: 3, failed: 1}", nil},
+		"one after it": {"Job.v1.batch",
+			"metadata: {name: j}\nspec: {parallelism: 4}\nstatus: {active: 1, succeeded: 2, failed: 1}",
+			map[string]int32{"j": 3}},
+		"one of which none runs": {"Job.v1.batch",
+			"metadata: {name: j}\nspec: {parallelism: 4}\nstatus: {succeeded: 2}", map[string]int32{"j": 4}},
+		"one of one pod": {"Job.v1.batch", "metadata: {name: j}\nstatus: {active: 1, succeeded: 1}", nil},
+		"one that is suspended": {"Job.v1.batch",
+			"metadata: {name: j}\nspec: {parallelism: 4, suspend: true}\nstatus: {active: 1, succeeded: 2}", nil},
+		"completions, which the number of pods follows": {"Job.v1.batch",
+			"metadata: {name: j}\nspec: {parallelism: 4, completions: 4}\nstatus: {active: 1, succeeded: 3}", nil},
+		"PyTorchJob":       {"PyTorchJob.v1.kubeflow.org", "spec: {}" + ended, map[string]int32{"worker": 2}},
+		"TFJob":            {"TFJob.v1.kubeflow.org", "spec: {}" + ended, map[string]int32{"worker": 2}},
+		"XGBoostJob":       {"XGBoostJob.v1.kubeflow.org", "spec: {}" + ended, map[string]int32{"worker": 2}},
+		"PaddleJob":        {"PaddleJob.v1.kubeflow.org", "spec: {}" + ended, map[string]int32{"worker": 2}},
+		"JAXJob":           {"JAXJob.v1.kubeflow.org", "spec: {}" + ended, map[string]int32{"worker": 2}},
+		"MPIJob":           {"MPIJob.v1.kubeflow.org", "spec: {}" + ended, map[string]int32{"worker": 2}},
+		"it is suspended":  {"TFJob.v1.kubeflow.org", "spec: {runPolicy: {suspend: true}}" + ended, nil},
+		"it was suspended": {"TFJob.v1.kubeflow.org", "spec: {}" + strings.Replace(ended, "Running", "Suspended", 1), nil},
+		"some failed": {"TFJob.v1.kubeflow.org",
+			"spec: {}\nstatus: {replicaStatuses: {Worker: {active: 1, failed: 2}}}", nil},
+		"it has no status": {"TFJob.v1.kubeflow.org", "spec: {}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, ok := jobkind.Find(tc.kind)
+			require.True(t, ok)
+			got := Open(kind, object(t, tc.object)).Reclaimable()
+			if len(tc.want) == 0 {
+				require.Empty(t, got)
+				return
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
 }

@@ -83,6 +83,31 @@ func TestForgetTakesALabelSetAway(t *testing.T) {
 	require.Len(t, families[0].GetMetric(), 1)
 }
 
+// Counters and histograms of a queue that is gone go with it, whatever their other labels are.
+func TestForgetCountedTakesAllOfALabelAway(t *testing.T) {
+	s := New(Scheduler)
+	s.ForgetCounted("queue", "before it is registered")
+	registry := metrics.NewKubeRegistry()
+	s.MustRegister(registry.MustRegister)
+	for _, queue := range []string{"gone", "stays"} {
+		s.Inc(AdmissionsTotal, queue, "gone")
+		s.Inc(EvictedUnitsTotal, queue, "Reclaimed")
+		s.Inc(EvictedUnitsTotal, queue, "Inactive")
+		s.Observe(AdmissionWaitSeconds, 1, queue)
+	}
+	s.Inc(ResyncsTotal)
+	s.ForgetCounted("queue", "gone")
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	left := map[string]int{}
+	for _, f := range families {
+		left[f.GetName()] = len(f.GetMetric())
+	}
+	require.Equal(t, map[string]int{string(AdmissionsTotal): 1, string(EvictedUnitsTotal): 2,
+		string(AdmissionWaitSeconds): 1, string(ResyncsTotal): 1}, left)
+	require.NotPanics(t, func() { (*Set)(nil).ForgetCounted("queue", "gone") })
+}
+
 func TestNilSetCountsNothing(t *testing.T) {
 	var s *Set
 	s.Inc(ResyncsTotal)

@@ -128,6 +128,25 @@ func (s *Set) Forget(name Name, labels ...string) {
 	}
 }
 
+// ForgetCounted removes what counters and histograms have of one value of a label, such as the name of a queue that is
+// gone.
+func (s *Set) ForgetCounted(label, value string) {
+	if s == nil {
+		return
+	}
+	of := map[string]string{label: value}
+	for _, v := range s.counters {
+		if v.IsCreated() {
+			v.DeletePartialMatch(of)
+		}
+	}
+	for _, v := range s.histograms {
+		if v.IsCreated() {
+			v.DeletePartialMatch(of)
+		}
+	}
+}
+
 // Replace sets a gauge of one label to the numbers of now, and removes the labels that only the former numbers have.
 func (s *Set) Replace(name Name, former, now map[string]int) {
 	for label := range former {

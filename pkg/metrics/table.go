@@ -176,7 +176,7 @@ var schedulerMetrics = []definition{
 	{ResizesTotal, counter, []string{"queue", "direction"}, "Number of changes of the quota that admitted units hold: " +
 		"Grown or Shrunk.", nil},
 	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Number of units that lost their reservation or " +
-		"admission.", nil},
+		"admission. Units whose job was deleted do not count.", nil},
 	{RepeatedEvictionsTotal, counter, []string{"queue"}, "Number of evictions of units that had been evicted five times " +
 		"or more before.", nil},
 	{DeactivatedUnitsTotal, counter, []string{"queue", "reason"}, "Number of evicted units that were also deactivated. " +

@@ -123,6 +123,10 @@ func TestWhy(t *testing.T) {
 				Status:     visibility.UnitStatus{Phase: "Running", Held: cpu("4")},
 			}},
 		},
+		"why-others": {
+			Unit: waiting("train", "QuotaExceeded", `quota "research": cpu`), Live: usedByOthers(),
+			OtherPods: []string{"notebook", "\x1b[2Jdebug"}, MoreOtherPods: 3,
+		},
 		"why-objects": {
 			Unit:    waiting("train", "QuotaExceeded", `quota "research": cpu`),
 			Missing: "the server could not find the requested resource",
@@ -150,6 +154,13 @@ func TestWhy(t *testing.T) {
 			golden(t, name, func(b *bytes.Buffer) error { return Why(b, now, s) })
 		})
 	}
+}
+
+// usedByOthers is short of what pods without a job use.
+func usedByOthers() *visibility.Unit {
+	u := short()
+	u.Status.Shortages[0].Used, u.Status.Shortages[0].UsedByOthers = resource.MustParse("4"), resource.MustParse("3")
+	return u
 }
 
 func TestList(t *testing.T) {

@@ -46,6 +46,9 @@ type Story struct {
 	// Taking is what the unit takes now, Taken the preemption since which it waits; nil without one.
 	Taking *answers.Taking
 	Taken  *answers.Taken
+	// OtherPods are pods of the namespace that use the quota and that no admitted unit accounts for.
+	OtherPods     []string
+	MoreOtherPods int
 	// More are the units of which there are more than are listed.
 	MoreHolders, MoreAhead int64
 }
@@ -167,6 +170,13 @@ func (p *pageWriter) shortages(s *Story) {
 	}
 	p.printf("\nToo little quota:\n")
 	p.table(rows)
+	if len(s.OtherPods) > 0 {
+		p.printf("\nPods of namespace %s that use the quota without an admitted job:\n", s.Unit.Namespace)
+		for _, name := range s.OtherPods {
+			p.printf("  %s\n", clean(name))
+		}
+		p.more(int64(s.MoreOtherPods))
+	}
 }
 
 // bounds are the limits of a level in words.
@@ -193,6 +203,9 @@ func sentence(x *visibility.Shortage) string {
 	}
 	text := fmt.Sprintf("Quota %s has a limit of %s: pods use %s, and admitted jobs reserve %s more.\n",
 		x.Level, limit, x.Used.String(), x.Reserved.String())
+	if !x.UsedByOthers.IsZero() {
+		text += fmt.Sprintf("Pods without an admitted job use %s of that.\n", x.UsedByOthers.String())
+	}
 	if x.ClaimedAhead != nil {
 		text += fmt.Sprintf("Units ahead claim %s. ", x.ClaimedAhead.String())
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package jobplan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -113,7 +114,7 @@ func unmanaged(s *Situation) (d Decision) {
 		d.Do = append(d.Do, tell(event.Warning(unitcondition.ReasonAmbiguousQueue, "Queue", event.Short(
 			"no queue manages this job: "+s.AliasError.Error()))))
 	} else if words := leftOut(s); words != "" {
-		why := "it names neither a quota nor a queue in its labels"
+		why := cmp.Or(s.Asleep, managedjobs.NamesNoQueue)
 		if s.AliasError != nil {
 			why = s.AliasError.Error()
 		}
@@ -124,15 +125,14 @@ func unmanaged(s *Situation) (d Decision) {
 
 // leftOut says of a job that goes by no queue where others do what becomes of it.
 func leftOut(s *Situation) string {
-	_, over := s.Job.Ended()
-	switch {
+	switch _, over := s.Job.Ended(); {
 	case over:
 		return ""
 	case s.Unmanaged == managedjobs.UnmanagedWarn:
 		return "no queue manages this job, although jobs of this namespace have queues"
 	case s.Unmanaged == managedjobs.UnmanagedGate:
 		return "no queue manages this job, so its pods are not scheduled"
-	case s.Asleep && !s.Job.SuspendedByUs():
+	case s.Asleep != "" && !s.Job.SuspendedByUs():
 		return "the job is suspended and no queue resumes it"
 	default:
 		return ""

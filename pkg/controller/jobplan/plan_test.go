@@ -524,7 +524,7 @@ func unitRead(o *Situation) { o.FreshUnit = true }
 func jobRead(o *Situation) { o.FreshJob = true }
 
 // leftOut is a job that asks for no queue, of which the configuration says this.
-func asleep(o *Situation) { o.Asleep = true }
+func asleep(o *Situation) { o.Asleep = managedjobs.NamesNoQueue }
 
 func unmanagedAs(what managedjobs.UnmanagedJobs) func(*Situation) {
 	return func(o *Situation) { o.Unmanaged = what }

@@ -83,8 +83,8 @@ type Situation struct {
 	Further alias.Further
 	// Unmanaged is what becomes of the job if it is not managed because it lacks a label.
 	Unmanaged managedjobs.UnmanagedJobs
-	// Asleep: the job is suspended and names no queue, where jobs are queued.
-	Asleep bool
+	// Asleep is why no queue resumes the suspended job, where jobs are queued; empty if it is not suspended.
+	Asleep string
 	// Schedules says whether pods of a scheduler of this name are held back and counted; nil is all.
 	Schedules func(schedulerName string) bool `json:"-"`
 	// EveryJobIsGang: jobs of the kind are gangs whether they ask for it or not.

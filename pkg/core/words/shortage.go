@@ -35,7 +35,11 @@ func Shortages(to Reader, list []decide.Shortage, binding *decide.Shortage) stri
 func (to Reader) shortage(sh *decide.Shortage) string {
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
 	where := to.limit(sh.Level, sh.Kind == decide.LimitMin)
-	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), format(sh.Used), format(sh.Outstanding))
+	used := format(sh.Used)
+	if sh.UsedByOthers > 0 {
+		used += fmt.Sprintf(" (%s by pods that no unit accounts for)", format(sh.UsedByOthers))
+	}
+	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), used, format(sh.Outstanding))
 	if sh.TooLarge {
 		return fmt.Sprintf("%s: %s: request %s, but at most %s while other quotas use what they are guaranteed (%s); it is "+
 			"admitted when they use less", where, sh.Resource, to.request(format(sh.Request)), format(sh.Rightful), bound(sh))

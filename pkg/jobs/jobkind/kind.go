@@ -114,6 +114,10 @@ func (k *Kind) CanBeSuspended() bool { return len(k.SuspendField) > 0 || k.Suspe
 // KeepsPods says whether pods of a job run on when it is suspended.
 func (k *Kind) KeepsPods() bool { return k.keepsPods || !k.CanBeSuspended() }
 
+// LeavesParts says that the controller of the job leaves the objects that it made as they are while the job is
+// suspended, and does not resume them later.
+func (k *Kind) LeavesParts() bool { return k.keepsPods }
+
 // CountsPods says whether a job says how many pods it has; then Active is that number.
 func (k *Kind) CountsPods() bool { return k.Active != nil }
 

@@ -186,8 +186,9 @@ func TestManagesJob(t *testing.T) {
 		"nothing":    {"metadata: {name: j, namespace: n}", false},
 		"managed by another": {"metadata: {name: j, namespace: n, " +
 			"labels: {quota.scheduling.koordinator.sh/name: a}}\nspec: {managedBy: other}", false},
+		// A Job makes pods and no Jobs: nothing would ever resume a suspended Job that names one.
 		"owned by a managed job": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, " +
-			"ownerReferences: [{apiVersion: batch/v1, kind: Job, name: x, uid: y, controller: true}]}", false},
+			"ownerReferences: [{apiVersion: batch/v1, kind: Job, name: x, uid: y, controller: true}]}", true},
 		"owned by a job of a kind that is not managed": {"metadata: {name: j, namespace: n, " +
 			"labels: {quota.scheduling.koordinator.sh/name: a}, ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, " +
 			"kind: JobSet, name: x, uid: y, controller: true}]}", false},
@@ -201,6 +202,53 @@ func TestManagesJob(t *testing.T) {
 			require.Equal(t, tc.want, p.ManagesJob(jobs.Open(batchJob(t), object(t, tc.text)), nil))
 		})
 	}
+}
+
+// A job is a part of what makes such jobs. Its maker resumes it, unless its suspension leaves parts as they are.
+func TestPartsAreMadeByTheirOwners(t *testing.T) {
+	m, err := Parse(`
+kinds:
+- Job.v1.batch
+- Workflow.v1alpha1.argoproj.io
+- apiVersion: factory.example/v1
+  kind: Widget
+  resource: widgets
+  children:
+  - {apiVersion: factory.example/v1, kind: Group, resource: groups}
+  - {apiVersion: batch/v1, kind: Job, resource: jobs}
+  podSets: [{template: .spec.pod, count: [{default: 1}]}]
+  state: {}
+  pods: {label: factory.example/widget}
+`)
+	require.NoError(t, err)
+	p, err := NewPredicate(m)
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		owner, of    string
+		part, leaves bool
+	}{
+		"a Job of a JobSet":            {"JobSet.jobset.x-k8s.io", "Job.batch", true, false},
+		"a JobSet of a TrainJob":       {"TrainJob.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io", true, false},
+		"a Job of an MPIJob":           {"MPIJob.kubeflow.org", "Job.batch", true, false},
+		"a Job of a Workflow":          {"Workflow.argoproj.io", "Job.batch", true, true},
+		"a Job of a Widget":            {"Widget.factory.example", "Job.batch", true, false},
+		"a Job of a Widget's group":    {"Group.factory.example", "Job.batch", true, false},
+		"a StatefulSet of a leader":    {"Pod", "StatefulSet.apps", true, false},
+		"a pod of a StatefulSet":       {"StatefulSet.apps", "Pod", true, false},
+		"a Job of a Job":               {"Job.batch", "Job.batch", false, false},
+		"a JobSet of a Job":            {"Job.batch", "JobSet.jobset.x-k8s.io", false, false},
+		"a RayCluster of a RayCluster": {"RayCluster.ray.io", "RayCluster.ray.io", false, false},
+		"a Job of a CronJob":           {"CronJob.batch", "Job.batch", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := schema.ParseGroupKind(tc.owner).WithVersion("v1")
+			owner := &metav1.OwnerReference{APIVersion: of.GroupVersion().String(), Kind: of.Kind}
+			require.Equal(t, tc.part, p.IsPart(schema.ParseGroupKind(tc.of), owner))
+			require.Equal(t, tc.leaves, p.LeavesParts(owner))
+		})
+	}
+	require.False(t, p.IsPart(schema.GroupKind{Group: "batch", Kind: "Job"}, nil))
+	require.False(t, p.LeavesParts(nil))
 }
 
 // A label of another queue system takes a job out of this one only where the configuration says that it is there (H7).
@@ -302,8 +350,10 @@ func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {
 		"a quota is not enough": {selected + "requireQueueName: true",
 			"{labels: {" + v1alpha1.LabelQuotaName + ": a}}", in, UnmanagedWarn},
 		"another queue system has": {selected + "otherQueueLabels: [k/q]", "{labels: {k/q: a}}", in, UnmanagedPass},
-		"part of another job": {selected, "{ownerReferences: [{apiVersion: batch/v1, kind: Job, name: a, uid: u, " +
-			"controller: true}]}", in, UnmanagedPass},
+		"part of another job": {selected, "{ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, " +
+			"name: a, uid: u, controller: true}]}", in, UnmanagedPass},
+		"owned by another job": {selected, "{ownerReferences: [{apiVersion: batch/v1, kind: Job, name: a, uid: u, " +
+			"controller: true}]}", in, UnmanagedWarn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Parse(tc.text)

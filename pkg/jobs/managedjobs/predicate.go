@@ -42,14 +42,15 @@ var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease",
 // queueKeys are those by which a job asks for a queue, or for that of the quota at a path.
 var queueKeys = []string{v1alpha1.QueueNameKey, v1alpha1.QueuePathKey}
 
+// NamesNoQueue is why most jobs that are not managed are not.
+const NamesNoQueue = "it names neither a quota nor a queue in its labels"
+
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
 	kinds map[schema.GroupVersionKind]jobkind.Kind
 	names []schema.GroupVersionKind
-	// makes says which kinds of objects are made by which, of all kinds that are described, managed or not: an object that
-	// such an owner controls is a part of it. followed are those that are managed, and what stands between them and their
-	// pods. A version more or less makes no other kind of an owner.
-	makes            map[making]bool
+	parts parts
+	// followed are the managed kinds, and those that stand between their jobs and the pods of these.
 	managed, between map[schema.GroupKind]bool
 	followed         []jobkind.Object
 	namespaces       labels.Selector
@@ -87,7 +88,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 	}
 	p := &Predicate{
 		kinds:            make(map[schema.GroupVersionKind]jobkind.Kind, len(kinds)),
-		makes:            map[making]bool{},
+		parts:            partsOf(append(jobkind.Builtin(), kinds...)),
 		managed:          map[schema.GroupKind]bool{},
 		between:          map[schema.GroupKind]bool{},
 		namespaces:       selector,
@@ -106,23 +107,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 	for i := range kinds {
 		p.manage(&kinds[i])
 	}
-	for _, kind := range jobkind.Builtin() {
-		p.noteParts(&kind)
-	}
 	return p, nil
-}
-
-// making is an owner and what it makes.
-type making struct{ owner, part schema.GroupKind }
-
-// noteParts: what stands between jobs and their pods is made by the jobs, or by another such object.
-func (p *Predicate) noteParts(kind *jobkind.Kind) {
-	for _, part := range kind.Children {
-		p.makes[making{kind.GVK.GroupKind(), part.GVK.GroupKind()}] = true
-		for _, owner := range kind.Children {
-			p.makes[making{owner.GVK.GroupKind(), part.GVK.GroupKind()}] = true
-		}
-	}
 }
 
 func (p *Predicate) manage(kind *jobkind.Kind) {
@@ -132,7 +117,6 @@ func (p *Predicate) manage(kind *jobkind.Kind) {
 		return // what such a pod makes is no part of it
 	}
 	p.managed[kind.GVK.GroupKind()] = true
-	p.noteParts(kind)
 	p.follow(jobkind.Object{GVK: kind.GVK, GVR: kind.GVR})
 	for _, child := range kind.Children {
 		p.between[child.GVK.GroupKind()] = true
@@ -227,13 +211,6 @@ func (p *Predicate) KindOf(ref metav1.OwnerReference) (kind string, managed bool
 // FollowsOwner says whether an owner reference names an object that may be, or belong to, a managed job.
 func (p *Predicate) FollowsOwner(ref metav1.OwnerReference) bool {
 	return p.ManagesOwner(ref) || p.between[GroupKind(ref)]
-}
-
-// IsPart says whether an object of this kind with this controlling owner, nil for none, is a part of a job of a kind
-// that is known, managed or not. It does not wait by itself: its maker resumes it. Of owners that do not make such
-// objects, which anybody may write, nothing follows, nor of CronJobs: their Jobs wait by themselves.
-func (p *Predicate) IsPart(of schema.GroupKind, owner *metav1.OwnerReference) bool {
-	return owner != nil && (p.ManagesOwner(*owner) || p.makes[making{GroupKind(*owner), of}])
 }
 
 // GatesUnmanaged says whether jobs that ask for no queue do not run in the namespaces of the queues.

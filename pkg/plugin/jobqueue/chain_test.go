@@ -57,6 +57,7 @@ var (
 	aRayCluster  = [2]string{"RayCluster", "ray.io/v1"}
 	anMPIJob     = [2]string{"MPIJob", "kubeflow.org/v2beta1"}
 	aSpark       = [2]string{"SparkApplication", "sparkoperator.k8s.io/v1beta2"}
+	aWorkflow    = [2]string{"Workflow", "argoproj.io/v1alpha1"}
 	aPod         = [2]string{"Pod", "v1"}
 	aReplicaSet  = [2]string{"ReplicaSet", "apps/v1"}
 	aDeployment  = [2]string{"Deployment", "apps/v1"}
@@ -98,6 +99,8 @@ func TestGateFollowsOwners(t *testing.T) {
 		"a ReplicaSet of nobody": {[]string{"Deployment.v1.apps"}, [][2]string{aReplicaSet}, "", "", foreign},
 		"a Job that names any owner": {[]string{"Job.v1.batch"}, [][2]string{aJob, {"ConfigMap", "v1"}}, "", "",
 			unknown},
+		"a Job that names a Job":          {[]string{"Job.v1.batch"}, [][2]string{aJob, aJob}, "o2", "", unknown},
+		"a Job of a Workflow":             {[]string{"Job.v1.batch"}, [][2]string{aJob, aWorkflow}, "", "", unknown},
 		"a Job that names a Deployment":   {[]string{"Job.v1.batch"}, [][2]string{aJob, aDeployment}, "", "", unknown},
 		"a pod that names somebody's pod": {[]string{"Job.v1.batch"}, [][2]string{aPod, aJob}, "o2", "", foreign},
 	} {

@@ -175,14 +175,14 @@ func (g *Gate) verdict(pod *corev1.Pod) verdict {
 // ofJob judges a pod by the job that owns it. The pod's annotation does not matter then: it is part of a template that
 // the job's author writes, and could name any unit.
 func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerReference) verdict {
-	top := g.topOf(pod.Namespace, owner)
+	top := g.topOf(snapshot, pod.Namespace, owner)
 	if snapshot.AdmittedConsumer(top.uid) {
 		if top.seen && top.job.Annotations[v1alpha1.AnnotationSuspendedBy] != "" {
 			return suspended
 		}
 		return granted(snapshot, pod)
 	}
-	if v := g.ofOtherKind(pod.Namespace, &top); v != unseen {
+	if v := g.ofOtherKind(pod.Namespace, &top); v != unseen && !snapshot.UnitOfConsumer(top.uid) {
 		return v
 	}
 	namespaceLabels, knownNamespace := g.NamespaceLabels(pod.Namespace)
@@ -212,8 +212,8 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 	return v
 }
 
-// ofOtherKind judges pods of a job of a kind that is not managed, and of a job that is a part of such a one; unseen for
-// others.
+// ofOtherKind judges pods of a job of a kind that is not managed, and of a job that such a one made and resumes; unseen
+// for others.
 func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
 	p := g.Predicate()
 	labels, known := g.NamespaceLabels(namespace)
@@ -222,7 +222,7 @@ func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
 		return unseen
 	case !p.ManagesOwner(top.ref):
 		return foreign
-	case !known || !p.IsPart(managedjobs.GroupKind(top.ref), top.job.Owner):
+	case !known || !p.IsPart(managedjobs.GroupKind(top.ref), top.job.Owner) || p.LeavesParts(top.job.Owner):
 		return unseen
 	case p.PartsOfUnmanaged(namespace, labels) == managedjobs.UnmanagedGate:
 		return unmanaged
@@ -249,23 +249,27 @@ type topJob struct {
 	ref  metav1.OwnerReference
 	job  Job
 	seen bool
-	// labels of the job and of those between it and the pod, and the queue that they name in an annotation.
+	// labels of the job and of its parts that may wait by themselves, and the queue that they name in an annotation.
 	labels []map[string]string
 }
 
-// topOf follows an owner to the job that was not made by another managed job, as far as they have been seen.
-func (g *Gate) topOf(namespace string, owner metav1.OwnerReference) topJob {
-	top := topJob{uid: owner.UID, ref: owner}
+// topOf follows an owner to the closest job that has a unit. Without one it is the job that is a part of no other, as
+// far as they have been seen.
+func (g *Gate) topOf(snapshot Snapshot, namespace string, owner metav1.OwnerReference) topJob {
+	p, top := g.Predicate(), topJob{uid: owner.UID, ref: owner}
 	for range jobkind.MostOwners {
-		top.job, top.seen = g.object(namespace, top.ref)
-		if !top.seen {
+		if top.job, top.seen = g.object(namespace, top.ref); !top.seen {
 			break
 		}
 		top.labels = append(top.labels, top.job.Labels, managedjobs.QueueAnnotation(top.job.Annotations))
-		if top.job.Owner == nil || !g.Predicate().FollowsOwner(*top.job.Owner) {
+		maker := top.job.Owner
+		if snapshot.UnitOfConsumer(top.uid) || !p.IsPart(managedjobs.GroupKind(top.ref), maker) || !p.FollowsOwner(*maker) {
 			break
 		}
-		top.uid, top.ref = top.job.Owner.UID, *top.job.Owner
+		if !p.LeavesParts(maker) {
+			top.labels = nil // its own labels make such a part no job that waits
+		}
+		top.uid, top.ref = maker.UID, *maker
 	}
 	return top
 }

@@ -437,19 +437,55 @@ func TestPodsOfMappedNamespaces(t *testing.T) {
 	}
 }
 
-func TestAJobThatAManagedJobMadeIsJudgedByTheJobThatMadeIt(t *testing.T) {
-	w := newWorld()
-	w.jobs["child"] = Job{Owner: ownedBy("Job", "batch/v1", "top")}
-	w.jobs["top"] = Job{Labels: quotaLabel}
-	gate := w.gate(t, managedjobs.Jobs{})
-	pod := jobPod("child", unlabelled)
-	require.Equal(t, unknown, gate.verdict(pod))
-	w.snapshot.consumers["child"] = true
-	require.Equal(t, unknown, gate.verdict(pod), "a unit of the part does not stand for the whole")
-	w.snapshot.consumers["top"] = true
-	require.Equal(t, admitted, gate.verdict(pod))
-	w.jobs["top"] = Job{Owner: ownedBy("Job", "batch/v1", "top")}
-	require.NotPanics(t, func() { gate.verdict(pod) }, "a job that owns itself ends the walk")
+// Of the jobs that made a pod the closest one that has a unit stands for it: its pods are counted there.
+func TestTheClosestJobWithAUnitStandsForAPod(t *testing.T) {
+	managed := managedjobs.Jobs{Kinds: managedjobs.KindsNamed("Job.v1.batch", "Workflow.v1alpha1.argoproj.io",
+		"JobSet.v1alpha2.jobset.x-k8s.io")}
+	job, flow := ownedBy("Job", "batch/v1", "top"), ownedBy("Workflow", "argoproj.io/v1alpha1", "top")
+	set, mpi := ownedBy("JobSet", "jobset.x-k8s.io/v1alpha2", "top"), ownedBy("MPIJob", "kubeflow.org/v2beta1", "top")
+	for name, tt := range map[string]struct {
+		owner *metav1.OwnerReference
+		given func(w *world)
+		want  verdict
+	}{
+		"no unit, labels above":      {flow, func(w *world) { w.jobs["top"] = Job{Labels: quotaLabel} }, unknown},
+		"that of its maker":          {flow, func(w *world) { w.snapshot.consumers["top"] = true }, admitted},
+		"its own, which waits":       {flow, func(w *world) { w.own(false, true) }, waiting},
+		"its own, which is admitted": {flow, func(w *world) { w.own(true, false) }, admitted},
+		"labels of its own, no unit": {flow, func(w *world) { w.label("child") }, unknown},
+		"a maker that is its own":    {flow, func(w *world) { w.jobs["top"] = Job{Owner: flow} }, foreign},
+		"a maker that resumes it":    {set, func(w *world) { w.label("child") }, foreign},
+		"its own, and a maker since": {set, func(w *world) { w.own(false, false); delete(w.jobs, "top") }, waiting},
+		"its own, and another since": {mpi, func(w *world) { w.own(false, false) }, waiting},
+		"its own, and one of a Job":  {job, func(w *world) { w.own(false, true) }, waiting},
+		"of a Job, which makes no Job": {job, func(w *world) {
+			w.label("child")
+			w.snapshot.consumers["top"] = true
+		}, unknown},
+		"its maker's, and labels of its own": {flow, func(w *world) {
+			w.label("child")
+			w.snapshot.consumers["top"] = true
+		}, admitted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.jobs["child"], w.jobs["top"] = Job{Owner: tt.owner}, Job{}
+			tt.given(w)
+			require.Equal(t, tt.want, w.gate(t, managed).verdict(jobPod("child", unlabelled)))
+		})
+	}
+}
+
+// own gives the child a unit and a label, and its maker a unit.
+func (w *world) own(child, top bool) {
+	w.label("child")
+	w.snapshot.consumers["child"], w.snapshot.consumers["top"] = child, top
+}
+
+func (w *world) label(uid types.UID) {
+	job := w.jobs[uid]
+	job.Labels = quotaLabel
+	w.jobs[uid] = job
 }
 
 func TestPodsOfUnknownJobsPassAfterTheGracePeriodOnlyIfToldSo(t *testing.T) {
