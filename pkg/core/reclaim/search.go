@@ -74,8 +74,7 @@ func (h *Holder[T]) Join(o *Holder[T]) {
 	if h.Queue != o.Queue {
 		h.Queue = ""
 	}
-	h.Priority, h.Evictions = max(h.Priority, o.Priority), max(h.Evictions, o.Evictions)
-	h.Lost += o.Lost
+	h.join(&o.Cost)
 	switch {
 	case o.Protection == Unprotected || h.Protection != Unprotected && h.Protection != ByRunTime:
 	case h.Protection == ByRunTime && o.Protection == ByRunTime:
@@ -169,7 +168,7 @@ func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 }
 
 func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
-	leaves := byLeaf(among)
+	leaves := s.byLeaf(among)
 	if one := s.alone(leaves); one != nil {
 		return []*Holder[T]{one}, o
 	}
