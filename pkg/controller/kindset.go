@@ -266,7 +266,7 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 		return err
 	}
 	if err := c.Watch(&sharedSource{
-		shared, elasticquota.New(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), quotaChanged,
+		shared, elasticquota.New(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), elasticquota.Changed,
 	}); err != nil {
 		return err
 	}
