@@ -63,7 +63,10 @@ func (r *JobReconciler) observer() *observer {
 // observe reads what is cached.
 func (o *observer) observe(ctx context.Context, key types.NamespacedName) (jobplan.Situation, error) {
 	s := jobplan.Situation{Now: metav1.NewTime(o.options.Clock.Now()), Kind: o.kind, Options: o.options.Plan}
-	s.EndsLeft, s.Termination = managedjobs.EndsLeftPods(o.options.Predicate), o.shared.Tenancy.Termination()
+	s.EndsLeft = managedjobs.EndsLeftPods(o.options.Predicate)
+	if !o.kind.OfPods() { // those were made with what they have
+		s.Termination = o.shared.Tenancy.Termination()
+	}
 	var err error
 	unit := types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}
 	if s.Unit, err = o.unit(ctx, unit); err != nil {

@@ -91,7 +91,7 @@ type Situation struct {
 	EveryJobIsGang bool
 	// Defaults of the kind; nil is none.
 	Defaults *jobdefaults.Settings
-	// Termination is the longest terminationGracePeriodSeconds that its pods may have; zero is without a bound.
+	// Termination is the longest terminationGracePeriodSeconds that its pods may have; zero is any.
 	Termination int64
 	// Priorities that the job may have.
 	Priorities jobunit.Priorities
@@ -146,9 +146,7 @@ func (s *Situation) ask() {
 	}
 	s.demand.CheckPath(s.PathError)
 	s.demand.CheckScheduler(s.Creation, s.Schedules)
-	if !s.Kind.OfPods() { // those were made with what they have
-		s.demand.CheckTermination(s.Termination)
-	}
+	s.demand.CheckTermination(s.Termination)
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)
 	}

@@ -23,11 +23,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// CheckTermination finds pods that would keep their quota for longer than this after the job was suspended. Zero is
-// without a bound. Resuming writes the label of the quota into them, and the policies, where they are enforced at all,
+// CheckTermination finds pods that would keep their quota for longer than this after the job was suspended; with zero it
+// does not look. Resuming writes the label of the quota into them, and the policies, where they are enforced at all,
 // learn only later in which namespaces jobs are queued that name none.
 func (d *Demand) CheckTermination(most int64) {
-	if d.Problem != nil {
+	if d.Problem != nil || most == 0 {
 		return
 	}
 	for i, template := range d.Templates() {
@@ -36,7 +36,7 @@ func (d *Demand) CheckTermination(most int64) {
 		case len(template.Finalizers) > 0:
 			wrong = fmt.Sprintf("have the finalizer %q, which keeps their quota after they end: remove it",
 				template.Finalizers[0])
-		case most > 0 && seconds != nil && *seconds > most:
+		case seconds != nil && *seconds > most:
 			wrong = fmt.Sprintf("may take %d seconds to end: terminationGracePeriodSeconds is at most %d", *seconds, most)
 		default:
 			continue

@@ -35,17 +35,13 @@ type Cost struct {
 	Lost []float64
 }
 
-// compare without the lost work, which depends on the resource that is short.
-func (c *Cost) compare(o *Cost) int {
-	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions))
-}
-
-// lost is the lost work in the resource with a number.
-func (c *Cost) lost(number int) float64 {
-	if number < 0 || number >= len(c.Lost) {
-		return 0
+// compare with the lost work in the resource with this number, if there is one.
+func (c *Cost) compare(o *Cost, number int) int {
+	order := cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions))
+	if order != 0 || number < 0 || number >= min(len(c.Lost), len(o.Lost)) {
+		return order
 	}
-	return c.Lost[number]
+	return cmp.Compare(c.Lost[number], o.Lost[number])
 }
 
 // join has the work of another unit be lost as well.
@@ -87,7 +83,7 @@ func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 		gangs[h.Gang] = len(holders)
 		holders = append(holders, *h)
 	}
-	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost) })
+	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost, -1) })
 	return holders
 }
 
@@ -109,24 +105,18 @@ func (s *Search[T]) byLeaf(among []Holder[T]) (leaves [][]*Holder[T]) {
 		}
 		leaves[at] = append(leaves[at], h)
 	}
-	scarce := s.scarce()
+	scarce := slices.Index(s.short, true)
 	for _, leaf := range leaves {
-		slices.SortStableFunc(leaf, func(a, b *Holder[T]) int {
-			return cmp.Or(a.Cost.compare(&b.Cost), cmp.Compare(a.lost(scarce), b.lost(scarce)))
-		})
+		slices.SortStableFunc(leaf, func(a, b *Holder[T]) int { return a.Cost.compare(&b.Cost, scarce) })
 	}
 	return leaves
 }
 
-// scarce is the number of the first resource that is short; -1 if none is.
-func (s *Search[T]) scarce() int { return slices.Index(s.short, true) }
-
 // compare says which of two units is taken first: the one whose quota is farthest above its share of what is short. The
 // work that is lost with a unit is counted in that resource as well.
 func (s *Search[T]) compare(a, b *Holder[T]) int {
-	scarce := s.scarce()
-	return cmp.Or(cmp.Compare(s.excess(b, scarce), s.excess(a, scarce)), a.Cost.compare(&b.Cost),
-		cmp.Compare(a.lost(scarce), b.lost(scarce)))
+	scarce := slices.Index(s.short, true)
+	return cmp.Or(cmp.Compare(s.excess(b, scarce), s.excess(a, scarce)), a.Cost.compare(&b.Cost, scarce))
 }
 
 // excess is what units of the quota of a unit hold of the resource with this number beyond what it may use while all
