@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/tenancyparams"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
@@ -83,6 +84,8 @@ type Shared struct {
 	Turns *turns.Pace
 	// Survey of nodes and quotas, for warnings.
 	Survey *survey.Survey
+	// Tenancy has the bounds that the policies of tenancy have.
+	Tenancy *tenancyparams.Params
 }
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.

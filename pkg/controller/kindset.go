@@ -263,7 +263,7 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 	sources := []*sharedsource.Source{
 		{Cache: shared, Object: &v1alpha1.QueueUnit{}, Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfUnit)},
 		{Cache: shared, Object: elasticquota.New(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota),
-			Updates: quotaChanged},
+			Updates: elasticquota.Changed},
 		{Cache: shared, Object: newNamespace(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfNamespace),
 			Updates: predicate.LabelChangedPredicate{}},
 	}

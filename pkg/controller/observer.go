@@ -64,6 +64,9 @@ func (r *JobReconciler) observer() *observer {
 func (o *observer) observe(ctx context.Context, key types.NamespacedName) (jobplan.Situation, error) {
 	s := jobplan.Situation{Now: metav1.NewTime(o.options.Clock.Now()), Kind: o.kind, Options: o.options.Plan}
 	s.EndsLeft = managedjobs.EndsLeftPods(o.options.Predicate)
+	if !o.kind.OfPods() { // those were made with what they have
+		s.Termination = o.shared.Tenancy.Termination()
+	}
 	var err error
 	unit := types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}
 	if s.Unit, err = o.unit(ctx, unit); err != nil {
@@ -177,11 +180,11 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	if s.Creation, err = o.creation(ctx, name, namespace.Labels); err != nil {
 		return err
 	}
-	takers, err := elasticquota.List(ctx, o.cache, client.MatchingFields{mappedIndex: name})
+	takers, err := elasticquota.List(ctx, o.cache, client.MatchingFields{elasticquota.MappedIndex: name})
 	if err != nil {
 		return err
 	}
-	s.Creation.Quota = quotaOfNamespace(name, takers)
+	s.Creation.Quota = elasticquota.OfNamespace(name, takers)
 	predicate := o.options.Predicate
 	s.Schedules, s.EveryJobIsGang = predicate.Schedules, predicate.EveryJobIsGang(o.kind)
 	s.Defaults = managedjobs.Defaults(predicate, o.kind)

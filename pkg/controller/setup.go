@@ -51,6 +51,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/tenancyparams"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitevents"
@@ -136,6 +137,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 		Stalls:   flowcontrol.NewTokenBucketPassiveRateLimiter(stallsPerSecond, stallsAtOnce),
 		Survey:   survey.New(mgr.GetAPIReader(), o.Clock),
 		Turns:    o.Turns,
+		Tenancy:  &tenancyparams.Params{},
 	}
 	kinds := &KindSet{mgr: mgr, options: o, shared: shared, predicate: o.Predicate, changed: make(chan struct{}, 1)}
 	if err := mgr.Add(kinds); err != nil {
@@ -150,7 +152,11 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := ancestors.Setup(mgr, o.QueueNamespace); err != nil {
 		return err
 	}
-	err := unitevents.Setup(mgr, unitevents.Options{
+	err := tenancyparams.Setup(ctx, mgr, o.QueueNamespace, kinds.current, shared.Tenancy)
+	if err != nil {
+		return err
+	}
+	err = unitevents.Setup(mgr, unitevents.Options{
 		Units: unitcache.Reader{Cache: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: o.Clock, Slots: shared.Events,
 		Recorder: mgr.GetEventRecorder(recorderName),
 	})
@@ -164,7 +170,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 	quota := elasticquota.New()
 	return errors.Join(
-		to.IndexField(ctx, quota, mappedIndex, mappedNamespaces),
+		to.IndexField(ctx, quota, elasticquota.MappedIndex, elasticquota.MappedNamespaces),
 		to.IndexField(ctx, quota, elasticquota.NameIndex, elasticquota.IndexByName),
 		to.IndexField(ctx, &v1alpha1.QueueUnit{}, pathfinder.Index, pathfinder.QuotasOnPath),
 	)

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
@@ -89,7 +90,7 @@ func (w waker) jobOfChild(_ context.Context, object client.Object) []reconcile.R
 // jobsOfQuota are those of the namespaces that it takes, and those whose path leads through it. The quota of before and
 // that of after are asked about.
 func (w waker) jobsOfQuota(ctx context.Context, object client.Object) (requests []reconcile.Request) {
-	for _, name := range mappedNamespaces(object) {
+	for _, name := range elasticquota.MappedNamespaces(object) {
 		found, err := w.jobsIn(ctx, name)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace that a quota takes", "namespace", name)

@@ -77,7 +77,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	require.NoError(t, err)
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(epoch.Time), events: events.NewFakeRecorder(1000)}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(elasticquota.New(), mappedIndex, mappedNamespaces).
+		WithIndex(elasticquota.New(), elasticquota.MappedIndex, elasticquota.MappedNamespaces).
 		WithIndex(&v1alpha1.QueueUnit{}, pathfinder.Index, pathfinder.QuotasOnPath).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}).
 		WithStatusSubresource(&v1alpha1.QueueUnit{}, &batchv1.Job{}).Build()

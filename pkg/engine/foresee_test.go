@@ -41,7 +41,7 @@ func TestNodesAreForeseenBeforeAUnitTakes(t *testing.T) {
 	r := newRig(t, quotasOf(2, testQuota))
 	r.engine.opts.Witness = asked
 	r.queueWith(testQuota, map[string]any{
-		"preemption":      map[string]any{"withinQueue": "LowerPriority"},
+		"preemption":      map[string]any{"withinQueue": "LowerPriority", "minRunTimeSeconds": int64(0)},
 		"admissionChecks": []any{map[string]any{"name": "nodes"}},
 	}).lead()
 	r.check("nodes", v1alpha1.PlacementController, "True")

@@ -212,7 +212,8 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	field := func(name string, value any) func(*unstructured.Unstructured) {
 		return func(q *unstructured.Unstructured) { q.Object["spec"].(map[string]any)[name] = value }
 	}
-	plain := queue.Spec{Name: "q", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1}
+	plain := queue.Spec{Name: "q", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1,
+		Preemption: queue.Preemption{MinRunTime: queue.DefaultMinRunTime}}
 	require.Equal(t, plain, decode(func(*unstructured.Unstructured) {}))
 	for _, tt := range []struct {
 		long, short string
@@ -333,7 +334,7 @@ func TestVictimsOfDryRunsAreAMetric(t *testing.T) {
 	r.metrics.MustRegister(registry.MustRegister)
 	queue := func(dryRun bool) {
 		r.queueWith(testQuota, map[string]any{
-			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": dryRun},
+			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": dryRun, "minRunTimeSeconds": int64(0)},
 		})
 	}
 	queue(true)

@@ -233,13 +233,15 @@ func queueIn(t testing.TB, text, policy string) *objects.Queue {
 
 func TestQueuesAreRead(t *testing.T) {
 	whole := objectstest.Queue(1, objectstest.QueueStatus(3))
-	all := queue.Spec{Name: "team-1", Policy: "Block", Priority: 3, Threshold: 7, MaxPending: -1, MaxAdmitted: 9}
+	runs := queue.Preemption{MinRunTime: queue.DefaultMinRunTime}
+	all := queue.Spec{Name: "team-1", Policy: "Block", Priority: 3, Threshold: 7, MaxPending: -1, MaxAdmitted: 9,
+		Preemption: runs}
 	with := func(change func(q *queue.Spec)) queue.Spec {
 		q := all
 		change(&q)
 		return q
 	}
-	plain := queue.Spec{Name: "a", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1}
+	plain := queue.Spec{Name: "a", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1, Preemption: runs}
 	for _, tt := range []struct {
 		name, text string
 		want       queue.Spec

@@ -85,7 +85,7 @@ func TestADryRunNamesNoUnit(t *testing.T) {
 	e := drive(t)
 	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "dry"}, "spec": map[string]any{
-			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": true},
+			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": true, "minRunTimeSeconds": int64(0)},
 		},
 	}}, false)
 	feed := func(namespace, name, phase string, priority int64) {

@@ -95,7 +95,7 @@ func TestAGraceBeforeTheSuspension(t *testing.T) {
 	c.quota(t, ns, "grace-borrower", 4, 10, under("grace-all"))
 	c.quota(t, ns, "grace-owner", 6, 10, under("grace-all"))
 	c.patchQueue(t, "grace-owner", `{"spec":{"preemption":{"reclaim":"Any"}}}`)
-	c.patchQueue(t, "grace-borrower", `{"spec":{"preemption":{"maxGraceSeconds":600}}}`)
+	c.patchQueue(t, "grace-borrower", `{"spec":{"preemption":{"maxGraceSeconds":600,"minRunTimeSeconds":0}}}`)
 	watch := observe(t, c, map[string]int{ns: 10})
 	const silent = 15
 	c.create(t, newJob(ns, "answers", suspended, ofQuota("grace-borrower"), pods(5), runs(40*second), grace(3600)),

@@ -135,6 +135,7 @@ func (c *cluster) nodesAreForeseen(t *testing.T) {
 	c.quota(t, owner, "foreseen-all", 4, 4, isParent())
 	c.quota(t, borrower, "foreseen-borrower", 0, 4, under("foreseen-all"))
 	c.quota(t, owner, "foreseen-owner", 4, 4, under("foreseen-all"))
+	c.patchQueue(t, "foreseen-borrower", atOnce)
 	c.patchQueue(t, "foreseen-owner", `{"spec":{"preemption":{"reclaim":"Any"},"admissionChecks":[{"name":"nodes"}]}}`)
 	c.create(t, newJob(borrower, "lent", suspended, ofQuota("foreseen-borrower"), cpu("3"), runs(time.Hour)))
 	c.waitPhase(t, borrower, "lent", schedulingv1alpha1.PhaseRunning)

@@ -37,6 +37,7 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	c.quota(t, owner, "preempt-all", 4, 4, isParent())
 	c.quota(t, borrower, "preempt-borrower", 0, 4, under("preempt-all"))
 	c.quota(t, owner, "preempt-owner", 4, 4, under("preempt-all"))
+	c.patchQueue(t, "preempt-borrower", atOnce)
 	c.patchQueue(t, "preempt-owner", `{"spec":{"stopPolicy":"Hold","preemption":{"reclaim":"Any"}}}`)
 	c.bind(t, "bob", "jobqueue-viewer", borrower)
 	c.bind(t, "olga", "jobqueue-viewer", owner)

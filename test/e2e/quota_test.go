@@ -131,6 +131,9 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	require.False(t, late[0].Before(own[2]), "jobs of the owner were admitted at %v, of the borrower at %v", own, late)
 }
 
+// atOnce has jobs of a queue be preempted however short they run.
+const atOnce = `{"spec":{"preemption":{"minRunTimeSeconds":0}}}`
+
 // The owner of a min gets it back while jobs that borrow it run: as many of them as it needs are suspended, those of
 // the least priority, and run again later. Each job ends once.
 func TestAMinIsTakenBack(t *testing.T) {
@@ -139,6 +142,7 @@ func TestAMinIsTakenBack(t *testing.T) {
 	c.quota(t, ns, "reclaim-all", 10, 10, isParent())
 	c.quota(t, ns, "reclaim-borrower", 4, 10, under("reclaim-all"))
 	c.quota(t, ns, "reclaim-owner", 6, 10, under("reclaim-all"))
+	c.patchQueue(t, "reclaim-borrower", atOnce)
 	c.patchQueue(t, "reclaim-owner", `{"spec":{"preemption":{"reclaim":"Any"}}}`)
 	watch := observe(t, c, map[string]int{ns: 10})
 	lent := func(i int) string { return fmt.Sprintf("lent-%d", i) }
@@ -178,6 +182,7 @@ func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
 	c.quota(t, ns, "killed-all", 8, 8, isParent())
 	c.quota(t, ns, "killed-borrower", 4, 8, under("killed-all"))
 	c.quota(t, ns, "killed-owner", 4, 8, under("killed-all"))
+	c.patchQueue(t, "killed-borrower", atOnce)
 	c.patchQueue(t, "killed-owner", `{"spec":{"preemption":{"reclaim":"Any"}}}`)
 	watch := observe(t, c, map[string]int{ns: 8})
 	for round, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller} {
@@ -216,7 +221,7 @@ func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "within-queue")
 	c.quota(t, ns, "within-queue", 4, 4)
-	c.patchQueue(t, "within-queue", `{"spec":{"preemption":{"withinQueue":"LowerPriority"}}}`)
+	c.patchQueue(t, "within-queue", `{"spec":{"preemption":{"withinQueue":"LowerPriority","minRunTimeSeconds":0}}}`)
 	watch := observe(t, c, map[string]int{ns: 4})
 	job := func(name string, of int, run time.Duration) {
 		c.create(t, newJob(ns, name, suspended, ofQuota("within-queue"), pods(4), priority(of), runs(run)))

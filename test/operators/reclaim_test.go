@@ -89,7 +89,7 @@ func TestReclaimFromAnOperator(t *testing.T) {
 	c.department(t, borrowerQuota, "reclaim-all", "", "600m", "600m")
 	c.department(t, borrowerQuota, borrowerQuota, "reclaim-all", "0", "600m")
 	c.department(t, borrowerQuota, ownerQuota, "reclaim-all", "600m", "600m")
-	c.patchQueue(t, borrowerQuota, `{"spec":{"preemption":{"maxGraceSeconds":600}}}`)
+	c.patchQueue(t, borrowerQuota, `{"spec":{"preemption":{"maxGraceSeconds":600,"minRunTimeSeconds":0}}}`)
 	c.patchQueue(t, ownerQuota, `{"spec":{"preemption":{"reclaim":"Any"}}}`)
 	before := borrower.awaitRunning()
 	borrower.awaitPhase(v1alpha1.PhaseRunning)

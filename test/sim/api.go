@@ -108,9 +108,17 @@ func podOf(o *object) *corev1.Pod                     { return as[corev1.Pod](o)
 func nodeOf(o *object) *corev1.Node                   { return as[corev1.Node](o) }
 func quotaOf(o *object) *eqv1alpha1.ElasticQuota      { return as[eqv1alpha1.ElasticQuota](o) }
 func unitOf(o *object) *v1alpha1.QueueUnit            { return as[v1alpha1.QueueUnit](o) }
-func owner(o *object) *metav1.OwnerReference          { return metav1.GetControllerOfNoCopy(o.u) }
 func keyOf(namespace, name string) string             { return strings.TrimPrefix(namespace+"/"+name, "/") }
 func nested(o *object, path ...string) map[string]any { return mapAt(o.u.Object, path...) }
+
+// owner that has made an object. One that a tenant has forged made nothing.
+func owner(o *object) *metav1.OwnerReference {
+	ref := metav1.GetControllerOfNoCopy(o.u)
+	if ref != nil && strings.HasPrefix(ref.Name, decoy) {
+		return nil
+	}
+	return ref
+}
 
 func mapAt(fields map[string]any, path ...string) map[string]any {
 	for _, key := range path {
@@ -430,8 +438,11 @@ func withoutCounts(u *unstructured.Unstructured) (sets [][2]any) {
 }
 
 // validJob is what the API server refuses of a job: its template may change only while it is suspended and has not
-// begun, and then only in its metadata; completions only of an Indexed one, to its parallelism.
+// begun, and then only in its metadata; completions only of an Indexed one, to its parallelism. Annotations are bounded.
 func validJob(before, after *unstructured.Unstructured) error {
+	if n := lengthOf(after.GetAnnotations()); n > mostAnnotations {
+		return fmt.Errorf("metadata.annotations: Too long: may not be more than %d bytes", mostAnnotations)
+	}
 	if before == nil {
 		return nil
 	}

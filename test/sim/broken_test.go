@@ -179,6 +179,14 @@ const smallCluster = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5
 0s quota b max=6000 min=1000 policy=Priority
 `
 
+// owned: the min of one quota is taken back.
+const owned = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5ms deadline=4s length=1m0s
+0s node n0 cpu=6000
+0s quota a max=6000 min=2000 policy=Priority
+0s quota b max=6000 min=4000 policy=Priority
+1.5s reclaim a policy=Any
+`
+
 // inPart: a job is admitted in part, and held while it runs.
 const inPart = smallCluster + "2s job j1 cpu=1000 pods=4 quota=a run=20s\n" +
 	"3s job j2 cpu=500 pods=6 completions=6 least=2 quota=a run=9s suspend=true\n8s hold j2\n"
@@ -207,6 +215,13 @@ var plansFor = map[string]string{
 	"a job that is not suspended":                      drained,
 	"pods are not told":                                drained,
 	"a notice that stays":                              drained + "15s queue a\n",
+	"pods without a unit bind where a unit takes": owned +
+		"2s job j1 cpu=1000 pods=6 quota=b run=40s\n3s snatch s cpu=1000 count=4 quota=b times=3 run=20s\n" +
+		"8s job j2 cpu=1000 pods=2 quota=a run=5s\n",
+	"an adapter that promises nothing": owned + "2s job j1 cpu=1000 pods=4 quota=b run=40s\n" +
+		"2s pod p1 cpu=1000 quota=b run=40s\n2s pod p2 cpu=1000 quota=b run=40s\n" +
+		"8s job j2 cpu=1000 pods=2 quota=a run=5s\n",
+	"a job that goes on without what it held": smallCluster + "2s job j1 cpu=1000 pods=2 quota=a run=40s\n8s hold j1\n",
 	"nobody collects": smallCluster +
 		"3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
@@ -455,6 +470,24 @@ var breaks = []aBreak{
 			u.SetAnnotations(map[string]string{v1alpha1.AnnotationSuspendAt: start.Format(time.RFC3339)})
 		})
 	}},
+	{"pods without a unit bind where a unit takes", "I4", "binds while unit", nil, &variants{Unprotected: true}, nil},
+	{"an adapter that promises nothing", "I14", "units of quota %s hold", nil,
+		&variants{Quotas: quotasOf(func(q *admission.Quota) {
+			if q.Name == "b" {
+				q.Min = resources.List{}
+			}
+		})}, nil},
+	{"a unit takes again at once", "I12", "was for nothing", nil, nil, func(w *world) {
+		by := aDecision(w)
+		w.check.vain[""] = &inVain{times: 1, at: w.loop.now, by: by.decision.leader}
+		w.check.takesAgain(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
+	}},
+	{"a job that goes on without what it held", "I15", "its unit lost what it held", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			if spec := mapAt(patch, "spec"); k == jobKind && spec["suspend"] == true {
+				delete(spec, "suspend")
+			}
+		}}, nil},
 	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")
 		w.check.atRest()

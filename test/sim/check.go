@@ -42,6 +42,7 @@ type checker struct {
 	w *world
 	deeds
 	debts
+	spoils
 	// tainted units had their status written by a person; heldBy says who made a unit hold quota.
 	tainted map[types.UID]bool
 	heldBy  map[types.UID]writer
@@ -73,7 +74,7 @@ type binding struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, deeds: newDeeds(), debts: newDebts(), tainted: map[types.UID]bool{},
+		w: w, deeds: newDeeds(), debts: newDebts(), spoils: newSpoils(), tainted: map[types.UID]bool{},
 		heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{},
 		turnedAt: map[string]time.Time{}, writes: map[string]int{},
@@ -118,6 +119,7 @@ func (c *checker) onChange(ch *change) {
 				b.by, b.uncounted = ch.by.decision.leader, ch.by.decision.uncounted
 			}
 			c.boundAt[ch.after.uid()] = b
+			c.spent(ch.after)
 		}
 	default:
 	}
@@ -127,6 +129,7 @@ func (c *checker) onUnit(ch *change) {
 	if ch.after == nil {
 		c.unitGoes(ch.before)
 		c.noteGone(ch)
+		c.goes(ch)
 		return
 	}
 	uid := ch.after.uid()
@@ -148,6 +151,8 @@ func (c *checker) onUnit(ch *change) {
 	c.onChecks(before, ch)
 	c.onReclaim(before, ch)
 	c.onForesight(before, ch)
+	c.onSpoils(before, ch)
+	c.loses(before, ch)
 	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
 		c.admitted(before, ch)
 	}
@@ -763,6 +768,9 @@ func (c *checker) released(key string, job types.UID, since int64, is func(o *ob
 // beforeBind: no pod of a managed job gets a node without an admitted unit of that job (I3).
 func (c *checker) beforeBind(o *object, d *decision) {
 	job := c.w.topOf(o)
+	if job == o && podOf(o).Annotations[v1alpha1.AnnotationRelatedQueueUnit] == "" {
+		c.keptForTakers(o, d)
+	}
 	if job == nil || job == o || !c.managed(job, d) {
 		return
 	}

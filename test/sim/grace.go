@@ -90,16 +90,18 @@ func setGrace(w *world, s Step) {
 	})
 }
 
-// keepGrace copies the maxGraceSeconds of a queue to its new spec.
+// keepGrace copies to the new spec of a queue for how long its jobs have a grace, and are not taken.
 func keepGrace(before, after map[string]any) {
-	most := mapAt(before, "preemption")["maxGraceSeconds"]
-	if most == nil {
-		return
+	for _, field := range []string{"maxGraceSeconds", "minRunTimeSeconds"} {
+		most := mapAt(before, "preemption")[field]
+		if most == nil {
+			continue
+		}
+		if after["preemption"] == nil {
+			after["preemption"] = map[string]any{}
+		}
+		mapAt(after, "preemption")[field] = most
 	}
-	if after["preemption"] == nil {
-		after["preemption"] = map[string]any{}
-	}
-	mapAt(after, "preemption")["maxGraceSeconds"] = most
 }
 
 // graceArgs are what a step says about the grace of a job: annotations of the job, and those of its pods.

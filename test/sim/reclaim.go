@@ -54,8 +54,16 @@ func (g *generator) reclaims(seed uint64) {
 	}
 }
 
+// loans are jobs that borrow, from a time on, what the owner of much min asks for soon after. leaf is that of each job.
+type loans struct {
+	owner string
+	at    time.Duration
+	jobs  []string
+	leaf  map[string]string
+}
+
 // borrowers fill the cluster with jobs of two quotas, before the owner of much min comes.
-func (g *generator) borrowers(d dice) {
+func (g *generator) borrowers(d dice) loans {
 	owner, at := pick(d, leaves), d.between(5*time.Second, g.plan.Length/2)
 	if owner == "c" {
 		g.add(at, "quota", owner, append(g.more(), "min", "8000", "max", "10000")...)
@@ -64,15 +72,19 @@ func (g *generator) borrowers(d dice) {
 		g.add(at, "quota", owner, append(g.more(), "min", "8000", "max", "10000", "parent", "org")...)
 	}
 	g.add(at, "reclaim", owner, "policy", string(v1alpha1.PreemptAny))
+	made := loans{owner: owner, at: at, leaf: map[string]string{}}
 	for i, leaf := range slices.Concat(leaves, leaves, leaves, leaves) {
 		name, from, run := fmt.Sprintf("loan%d", i), at, d.between(10*time.Second, 30*time.Second)
 		if leaf == owner {
 			name, from, run = fmt.Sprintf("owner%d", i), at+d.between(2*time.Second, 12*time.Second), d.between(0, 5*time.Second)
+		} else {
+			made.jobs, made.leaf[name] = append(made.jobs, name), leaf
 		}
 		g.add(from+d.between(0, time.Second), "job", name, "quota", leaf, "cpu", "1000", "pods", "3", "suspend", "true",
 			"run", run.Truncate(time.Millisecond).String(), "priority", strconv.Itoa(d.IntN(3)))
 		g.jobs = append(g.jobs, name)
 	}
+	return made
 }
 
 // setReclaim of a queue, if there is one.
@@ -88,6 +100,20 @@ func setReclaim(w *world, s Step) {
 			keepGrace(spec, map[string]any{"preemption": policy})
 			spec["preemption"] = policy
 		})
+		for _, o := range w.api.list(queues) { // else nothing is taken for as long as a plan
+			w.api.edit(byAdmin, queues, o.key, false, setMinRunTime(s.number("min-run", 0)))
+		}
+	}
+}
+
+// setMinRunTime of a queue.
+func setMinRunTime(seconds int64) func(u *unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		spec := mapAt(u.Object, "spec")
+		if spec["preemption"] == nil {
+			spec["preemption"] = map[string]any{}
+		}
+		mapAt(spec, "preemption")["minRunTimeSeconds"] = seconds
 	}
 }
 

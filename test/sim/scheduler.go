@@ -132,7 +132,7 @@ func (r *replica) build() {
 		Client: r.process.client(func() writer { return writer{roleScheduler, r.name, r.sending} }),
 		Quotas: adapter, PodRequest: quota.PodRequest, Predicate: w.predicate, Clock: r.clock,
 		Activate: r.activate, Ready: func() bool { return r.leading },
-		Outstanding: r.live.Adapter().SetOutstanding,
+		Outstanding: w.variants.outstanding(r.live.Adapter().SetOutstanding),
 		Submit:      r.submit,
 		Witness:     &placer{r: r, dice: newDice(w.plan.Seed, fmt.Sprintf("%s/%d/placer", r.name, r.run))},
 	})

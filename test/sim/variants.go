@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
@@ -35,6 +36,8 @@ type variants struct {
 	Quotas func(engine.Quotas) engine.Quotas
 	// NoPrecondition has the API apply patches whatever version they were made on.
 	NoPrecondition bool
+	// Unprotected pods outside of units take what units hold, and what they take.
+	Unprotected bool
 	// Policies replace the orders of queues.
 	Policies map[string]queue.Factory
 	// Deaf schedulers do not hear of these units, or that they are gone.
@@ -60,11 +63,21 @@ type variants struct {
 	Healed func(w *world)
 }
 
+// setOutstanding tells the adapter what units hold beyond their pods.
+type setOutstanding = func(quota string, outstanding, limit resources.List)
+
 func (v *variants) quotas(q engine.Quotas) engine.Quotas {
 	if v == nil || v.Quotas == nil {
 		return q
 	}
 	return v.Quotas(q)
+}
+
+func (v *variants) outstanding(set setOutstanding) setOutstanding {
+	if v == nil || !v.Unprotected {
+		return set
+	}
+	return func(string, resources.List, resources.List) {}
 }
 
 func (v *variants) deaf(key string, gone bool) bool {

@@ -83,6 +83,12 @@ var actions = map[string]action{
 	"bound":       setBound,
 	"heartbeat":   setHeartbeat,
 
+	// The same tenant, that wants to keep what is taken back, or to have it taken from others for nothing.
+	"fill":        fill,
+	"forge-owner": forgeOwner,
+	"snatch":      snatch,
+	"never":       createNever,
+
 	"times": setTimes,
 	"limit": limitJob,
 

@@ -124,6 +124,7 @@ type world struct {
 	// unlabelled are the quotas of jobs that a tenant has taken out of their queues.
 	unlabelled map[string]string
 	madeFirm   map[string]bool // and jobs that it says may not be preempted
+	snatchers  []snatcher
 	told       map[string]bool // jobs whose owners have read that they cannot be resumed
 	original   map[string]Step // quotas, queues and nodes as they were first
 	askAgain   time.Time
@@ -181,7 +182,7 @@ func newWorld(p Plan, o Options) *world {
 	w.check = newChecker(w)
 	w.answerer = newAnswerer(w)
 	w.api.onChange = append(w.api.onChange, w.logChange, w.check.onChange, w.answerer.onChange,
-		newAudience(w).onChange)
+		newAudience(w).onChange, w.onTaking)
 	w.cluster = newCluster(w)
 	return w
 }
@@ -308,8 +309,12 @@ func summary(o *object) string {
 	switch o.kind {
 	case units:
 		u := unitOf(o)
-		return fmt.Sprintf("uid=%s phase=%s attempts=%d asks=%s holds=%s", u.UID, u.Status.Phase, u.Status.Attempts,
+		line := fmt.Sprintf("uid=%s phase=%s attempts=%d asks=%s holds=%s", u.UID, u.Status.Phase, u.Status.Attempts,
 			askedBy(u), heldOf(o))
+		if takes(o) {
+			line += fmt.Sprintf(" takes=%v", u.Status.Preemption.Holds)
+		}
+		return line
 	case jobKind:
 		spec, status := nested(o, "spec"), nested(o, "status")
 		return fmt.Sprintf("uid=%s suspend=%v active=%v ready=%v succeeded=%v ended=%t", o.uid(), spec["suspend"],
@@ -424,6 +429,7 @@ func (w *world) heal() {
 	w.healed = true
 	w.down = w.loop.now
 	w.logf("heal")
+	w.evadersLeave()
 	w.variants.afterHealing(w)
 	for _, name := range slices.Sorted(maps.Keys(w.original)) {
 		w.act(w.original[name])

@@ -186,7 +186,7 @@ type QueuePreemption struct {
 	// +kubebuilder:validation:Enum=Never;LowerPriority
 	WithinQueue *PreemptionPolicy `json:"withinQueue,omitempty"`
 	// minRunTimeSeconds is for how long jobs of this queue run, from each admission, before they may be suspended for
-	// others. Default 0.
+	// others. Default 60.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600

@@ -31,8 +31,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
-// The policies of tenancy look at objects that name a quota, and at all objects of namespaces with a label. Jobs that
-// are queued for another reason need that label on their namespace.
+// The policies of tenancy look at objects that name a quota, and at all objects of namespaces with a label. The
+// controller tells them in which other namespaces jobs are queued, for jobs and their templates. Pods that name no
+// quota are looked at with the label alone.
 
 // unlabelled reads which namespaces lack it. The quotas have been read.
 func (r *reader) unlabelled() {
@@ -83,6 +84,6 @@ func (i *Installation) unboundedNamespaces() []Finding {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	return []Finding{{Warning, "NamespaceNotLabelled", fmt.Sprintf("Jobs of these namespaces are queued without a label, "+
-		"and the policies of tenancy do not bound their templates: %s.", names),
+		"and the policies of tenancy do not look at pods there that name no quota: %s.", names),
 		"kubectl label namespace NAME " + v1alpha1.LabelManaged + "=true"}}
 }

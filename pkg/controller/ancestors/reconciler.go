@@ -62,7 +62,7 @@ func Setup(mgr manager.Manager, namespace string) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("quota-ancestors").
-		WatchesMetadata(elasticquota.New(), r.later(), builder.WithPredicates(moved)).
+		WatchesMetadata(elasticquota.New(), Later(r.ConfigMap), builder.WithPredicates(moved)).
 		Complete(r)
 }
 
@@ -73,8 +73,9 @@ var moved = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func (r *Reconciler) later() handler.EventHandler {
-	add := func(q queue) { q.AddAfter(reconcile.Request{NamespacedName: r.ConfigMap}, collect) }
+// Later has the ConfigMap be looked at when changes have been collected for a moment.
+func Later(configMap types.NamespacedName) handler.EventHandler {
+	add := func(q queue) { q.AddAfter(reconcile.Request{NamespacedName: configMap}, collect) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { add(q) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { add(q) },

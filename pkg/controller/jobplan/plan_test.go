@@ -881,14 +881,22 @@ func TestPodsThatStayAreNotResumed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value any
 		path  []string
+		most  int64
 		want  string
 	}{
-		"finalizers": {[]any{"example.com/mine"}, []string{"metadata", "finalizers"}, "delete unit [UnitReplaced]"},
-		"too long":   {int64(3601), []string{"spec", "terminationGracePeriodSeconds"}, "delete unit [UnitReplaced]"},
-		"an hour":    {int64(3600), []string{"spec", "terminationGracePeriodSeconds"}, released},
+		"finalizers": {[]any{"example.com/mine"}, []string{"metadata", "finalizers"}, 3600, "delete unit [UnitReplaced]"},
+		"too long":   {int64(3601), []string{"spec", "terminationGracePeriodSeconds"}, 3600, "delete unit [UnitReplaced]"},
+		"an hour":    {int64(3600), []string{"spec", "terminationGracePeriodSeconds"}, 3600, released},
+		"longer than the administrator allows": {
+			int64(61), []string{"spec", "terminationGracePeriodSeconds"}, 60, "delete unit [UnitReplaced]",
+		},
+		"an hour, and the administrator allows two": {
+			int64(7200), []string{"spec", "terminationGracePeriodSeconds"}, 7200, released,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := queued(t).phase(v1alpha1.PhaseDequeued).with(jobRead)
+			s.Termination = tc.most
 			s.job(tc.value, append([]string{"spec", "template"}, tc.path...)...)
 			require.Equal(t, tc.want, describe(s.decide()))
 			require.Equal(t, tc.want, describe(Decide(asCached(t, s.Situation))))

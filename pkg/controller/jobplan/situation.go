@@ -91,6 +91,8 @@ type Situation struct {
 	EveryJobIsGang bool
 	// Defaults of the kind; nil is none.
 	Defaults *jobdefaults.Settings
+	// Termination is the longest terminationGracePeriodSeconds that its pods may have; zero is any.
+	Termination int64
 	// Priorities that the job may have.
 	Priorities jobunit.Priorities
 	// Creation is what the cluster does to the pods of the job.
@@ -144,9 +146,7 @@ func (s *Situation) ask() {
 	}
 	s.demand.CheckPath(s.PathError)
 	s.demand.CheckScheduler(s.Creation, s.Schedules)
-	if !s.Kind.OfPods() { // those were made with what they have
-		s.demand.CheckTermination()
-	}
+	s.demand.CheckTermination(s.Termination)
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)
 	}

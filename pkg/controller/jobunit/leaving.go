@@ -23,15 +23,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// MostTerminationSeconds is the longest terminationGracePeriodSeconds of pods of a job that is queued. The policies of
-// tenancy have the same bound by default.
-const MostTerminationSeconds = 3600
-
-// CheckTermination finds pods that would keep their quota for long after the job was suspended. Resuming writes the
-// label of the quota into them, and no policy sees the job as one of a queue if its namespace, or a label of another
-// system, is the reason why it is queued.
-func (d *Demand) CheckTermination() {
-	if d.Problem != nil {
+// CheckTermination finds pods that would keep their quota for longer than this after the job was suspended; with zero it
+// does not look. Resuming writes the label of the quota into them, and the policies, where they are enforced at all,
+// learn only later in which namespaces jobs are queued that name none.
+func (d *Demand) CheckTermination(most int64) {
+	if d.Problem != nil || most == 0 {
 		return
 	}
 	for i, template := range d.Templates() {
@@ -40,9 +36,8 @@ func (d *Demand) CheckTermination() {
 		case len(template.Finalizers) > 0:
 			wrong = fmt.Sprintf("have the finalizer %q, which keeps their quota after they end: remove it",
 				template.Finalizers[0])
-		case seconds != nil && *seconds > MostTerminationSeconds:
-			wrong = fmt.Sprintf("may take %d seconds to end: terminationGracePeriodSeconds is at most %d", *seconds,
-				MostTerminationSeconds)
+		case seconds != nil && *seconds > most:
+			wrong = fmt.Sprintf("may take %d seconds to end: terminationGracePeriodSeconds is at most %d", *seconds, most)
 		default:
 			continue
 		}

@@ -19,6 +19,7 @@ package reclaim
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -29,16 +30,49 @@ type Cost struct {
 	Priority int32
 	// Evictions is how often others had it lose what it held before. What its user did to it does not count.
 	Evictions int64
-	// Lost is the work that is lost with it, in resource-seconds.
-	Lost float64
+	// Lost is the work that is lost with it: of each resource, by the numbers of the tree, what it holds times the seconds
+	// since its admission.
+	Lost []float64
 }
 
-func (c *Cost) compare(o *Cost) int {
-	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions), cmp.Compare(c.Lost, o.Lost))
+// compare with the lost work in the resource with this number, if there is one.
+func (c *Cost) compare(o *Cost, number int) int {
+	order := cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions))
+	if order != 0 || number < 0 || number >= min(len(c.Lost), len(o.Lost)) {
+		return order
+	}
+	return cmp.Compare(c.Lost[number], o.Lost[number])
 }
 
-// Sort joins those of a gang group, and has those come first that cost the least. Those of one cost stay in their
-// order. A unit that nothing but its own end gives back stays by itself: the rest of its gang group may be taken.
+// join has the work of another unit be lost as well.
+func (c *Cost) join(o *Cost) {
+	c.Priority, c.Evictions = min(c.Priority, o.Priority), min(c.Evictions, o.Evictions)
+	sum := slices.Clone(c.Lost)
+	for i, lost := range o.Lost {
+		if i == len(sum) {
+			sum = append(sum, 0)
+		}
+		sum[i] += lost
+	}
+	c.Lost = sum
+}
+
+// work of a holder in so much time, by the numbers of the tree.
+func (h *Holder[T]) work(d time.Duration) (of []float64) {
+	for p := range h.Parts {
+		for i, held := range h.Parts[p].Held {
+			if i == len(of) {
+				of = append(of, 0)
+			}
+			of[i] += float64(held) * d.Seconds()
+		}
+	}
+	return of
+}
+
+// Sort joins those of a gang group, and has those come first that cost the least but for lost work. Those of one cost
+// stay in their order. A unit that nothing but its own end gives back stays by itself: the rest of its gang group may be
+// taken.
 func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 	gangs := map[string]int{} // where those of a gang group are
 	for i := range units {
@@ -53,13 +87,13 @@ func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 		}
 		holders = append(holders, *h)
 	}
-	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost) })
+	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost, -1) })
 	return holders
 }
 
-// byLeaf has the holders of each leaf, but for the protected, in the order given. A holder with parts in several
-// leaves is with its first.
-func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
+// byLeaf has the holders of each leaf, but for the protected, in the order in which they are taken. A holder with parts
+// in several leaves is with its first.
+func (s *Search[T]) byLeaf(among []Holder[T]) (leaves [][]*Holder[T]) {
 	index := map[*capacity.Level]int{}
 	for i := range among {
 		h := &among[i]
@@ -75,18 +109,23 @@ func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
 		}
 		leaves[at] = append(leaves[at], h)
 	}
+	scarce := slices.Index(s.short, true)
+	for _, leaf := range leaves {
+		slices.SortStableFunc(leaf, func(a, b *Holder[T]) int { return a.Cost.compare(&b.Cost, scarce) })
+	}
 	return leaves
 }
 
-// compare says which of two units is taken first: the one whose quota is farthest above its share of what is short.
+// compare says which of two units is taken first: the one whose quota is farthest above its share of what is short. The
+// work that is lost with a unit is counted in that resource as well.
 func (s *Search[T]) compare(a, b *Holder[T]) int {
-	return cmp.Or(cmp.Compare(s.excess(b), s.excess(a)), a.Cost.compare(&b.Cost))
+	scarce := slices.Index(s.short, true)
+	return cmp.Or(cmp.Compare(s.excess(b, scarce), s.excess(a, scarce)), a.Cost.compare(&b.Cost, scarce))
 }
 
-// excess is what units of the quota of a unit hold, of the first resource that is short, beyond what it may use while
-// all others ask for theirs: its limit where that is a share, else its min. Of several quotas the greatest counts.
-func (s *Search[T]) excess(h *Holder[T]) int64 {
-	i := slices.Index(s.short, true)
+// excess is what units of the quota of a unit hold of the resource with this number beyond what it may use while all
+// others ask for theirs: its limit where that is a share, else its min. Of several quotas the greatest counts.
+func (s *Search[T]) excess(h *Holder[T], i int) int64 {
 	most := s.excessAt(h.Parts[0].leaf(), i)
 	for p := range h.Parts[1:] {
 		most = max(most, s.excessAt(h.Parts[1:][p].leaf(), i))

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // world is a quota tree with units, and says by plain sums over all of them what the package has to say.
@@ -45,7 +46,8 @@ type world struct {
 	protect  map[string]Protection
 	until    time.Time
 	bare     map[string]map[string]int64
-	obstacle Obstacle // of the last search
+	now      time.Time // of units that are judged
+	obstacle Obstacle  // of the last search
 	// inQueue: rights are those within a queue.
 	inQueue bool
 }
@@ -59,6 +61,7 @@ type job struct {
 	promised          bool // waits for what it has taken back already
 	expected          bool // is served together with the one that takes, or not at all
 	cost              Cost
+	judged            *unit.Unit // its cost is that of this unit
 }
 
 var kinds = []string{"cpu", "gpu"}
@@ -322,6 +325,10 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 		h := Holder[*job]{
 			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Gang: other.gang,
 			Protection: w.protect[other.name],
+		}
+		if other.judged != nil {
+			h.Judge(w.now, other.judged, &queue.Preemption{}, false, false)
+			h.Parts[0].Queue, h.Protection = other.queue, Unprotected
 		}
 		if h.Protection == ByRunTime {
 			h.Until = w.until

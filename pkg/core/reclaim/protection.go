@@ -74,7 +74,7 @@ func ProtectionOf(
 // write of it is. It is for a unit by itself, before others join it.
 func (h *Holder[T]) Judge(now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible, inFlight bool) {
 	h.Parts[0].Queue, h.Cost = in.Queue, Cost{
-		Priority: in.Priority, Evictions: h.Evictions, Lost: float64(in.Pods) * now.Sub(in.Admitted).Seconds(),
+		Priority: in.Priority, Evictions: h.Evictions, Lost: h.work(now.Sub(in.Admitted)),
 	}
 	if h.Protection, h.Until = ProtectionOf(now, in, q, nonPreemptible); inFlight {
 		h.Protection, h.Until = InFlight, time.Time{}

@@ -72,8 +72,7 @@ func (h *Holder[T]) Join(o *Holder[T]) {
 			h.Parts[at].Held[i] += n
 		}
 	}
-	h.Priority, h.Evictions = min(h.Priority, o.Priority), min(h.Evictions, o.Evictions)
-	h.Lost += o.Lost
+	h.join(&o.Cost)
 	switch {
 	case h.Protection == o.Protection:
 		h.Until = ordered.Earlier(h.Until, o.Until)
@@ -166,7 +165,7 @@ func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 }
 
 func (s *Search[T]) find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
-	leaves := byLeaf(among)
+	leaves := s.byLeaf(among)
 	if one := s.alone(leaves); one != nil {
 		return []*Holder[T]{one}, o
 	}

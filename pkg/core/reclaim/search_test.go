@@ -55,8 +55,10 @@ func tree(t *testing.T, quotas, jobs string) *world {
 	for i, row := range strings.Split(strings.TrimSpace(jobs), "\n") {
 		j := &job{holds: i > 0, asks: map[string]int64{}}
 		var cpu, gpu int64
-		_, err := fmt.Sscan(row, &j.name, &j.leaf, &cpu, &gpu, &j.cost.Priority, &j.cost.Evictions, &j.cost.Lost)
+		var lost float64
+		_, err := fmt.Sscan(row, &j.name, &j.leaf, &cpu, &gpu, &j.cost.Priority, &j.cost.Evictions, &lost)
 		require.NoError(t, err, row)
+		j.cost.Lost = []float64{lost, lost, lost}
 		j.name, j.leaves = strings.CutPrefix(j.name, "-")
 		j.asks["cpu"], j.asks["gpu"] = cpu, gpu
 		w.units = append(w.units, j)
@@ -214,9 +216,9 @@ func TestJoin(t *testing.T) {
 			Holder[int]{}, Holder[int]{Protection: InFlight}, Holder[int]{Protection: InFlight},
 		},
 		"costs": {
-			Holder[int]{Cost: Cost{Priority: 1, Evictions: 2, Lost: 3}},
-			Holder[int]{Cost: Cost{Priority: 2, Evictions: 1, Lost: 3}},
-			Holder[int]{Cost: Cost{Priority: 1, Evictions: 1, Lost: 6}},
+			Holder[int]{Cost: Cost{Priority: 1, Evictions: 2, Lost: []float64{3}}},
+			Holder[int]{Cost: Cost{Priority: 2, Evictions: 1, Lost: []float64{3, 1}}},
+			Holder[int]{Cost: Cost{Priority: 1, Evictions: 1, Lost: []float64{6, 1}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,6 +261,59 @@ func TestAGangGroupIsTakenBesideASmallUnit(t *testing.T) {
 			require.Equal(t, tc.taken, strings.Join(names, " "))
 		})
 	}
+}
+
+// Lost work is counted in what is short, so that a unit with few large pods is not taken before one with many small ones,
+// and a unit with much of something else is.
+func TestLostWorkIsThatOfWhatIsShort(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		one, two unit.Unit
+		minutes  [2]int // since their admission
+		taken    string
+	}{
+		"few large pods": {
+			unit.Unit{Pods: 1, Request: listOf("gpu", 4)}, unit.Unit{Pods: 2, Request: listOf("gpu", 2)},
+			[2]int{1, 1}, "two",
+		},
+		"for longer": {
+			unit.Unit{Pods: 1, Request: listOf("gpu", 2)}, unit.Unit{Pods: 2, Request: listOf("gpu", 2)},
+			[2]int{3, 2}, "two",
+		},
+		"much of something else": {
+			unit.Unit{Pods: 8, Request: listOf("gpu", 2, "cpu", 8)}, unit.Unit{Pods: 1, Request: listOf("gpu", 3)},
+			[2]int{1, 1}, "one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 0 8", "j a 0 2 0 0 0\none b 0 0 0 0 0\ntwo b 0 0 0 0 0\nrest b 0 0 9 0 0")
+			left := int64(8)
+			for i, in := range []unit.Unit{tc.one, tc.two} {
+				for _, it := range in.Request.Items() {
+					w.units[i+1].asks[it.Name] = it.Amount
+				}
+				left -= w.units[i+1].asks["gpu"]
+				in.Admitted = now.Add(-time.Duration(tc.minutes[i]) * time.Minute)
+				w.units[i+1].judged = &in
+			}
+			w.units[3].asks["gpu"] = left
+			w.now = now
+			names := []string{}
+			for _, v := range w.search(w.units[0]) {
+				names = append(names, v.name)
+			}
+			require.Equal(t, []string{tc.taken}, names)
+		})
+	}
+}
+
+// listOf is a list of names and amounts.
+func listOf(pairs ...any) resources.List {
+	list := map[string]int64{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[pairs[i].(string)] = int64(pairs[i+1].(int))
+	}
+	return resources.FromMap(list)
 }
 
 // The obstacle has the amounts that protected units hold, and when the first protection ends.

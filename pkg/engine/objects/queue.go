@@ -51,7 +51,8 @@ type Queue struct {
 // DecodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
 func DecodeQueue(w *WireQueue, policy string, timeouts queue.Timeouts) (q *Queue) {
 	q = &Queue{Meta: metaOf(&w.Metadata), Status: w.Status}
-	q.Spec = queue.Spec{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
+	q.Spec = queue.Spec{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1,
+		Preemption: queue.Preemption{MinRunTime: queue.DefaultMinRunTime}}
 	defer func() {
 		if r := recover(); r != nil {
 			q.Panicked = true
@@ -97,8 +98,11 @@ func (q *Queue) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	if p := spec.Preemption; p != nil {
 		q.Spec.Preemption = queue.Preemption{
 			Reclaim: victims[ptr.Deref(p.Reclaim, "")], WithinQueue: victims[ptr.Deref(p.WithinQueue, "")],
-			MinRunTime: min(secondsOf(int64(ptr.Deref(p.MinRunTimeSeconds, 0))), queue.MostMinRunTime),
+			MinRunTime: queue.DefaultMinRunTime,
 			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted, DryRun: p.DryRun,
+		}
+		if n := p.MinRunTimeSeconds; n != nil {
+			q.Spec.Preemption.MinRunTime = min(secondsOf(int64(*n)), queue.MostMinRunTime)
 		}
 	}
 	q.Spec.Drains = stop == v1alpha1.StopHoldAndDrain

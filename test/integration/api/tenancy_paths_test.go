@@ -36,7 +36,12 @@ const below = "ray quota-a\nforeign quota-b\ndeep a5 a4 a3 a2 a1 quota-a\ndeeper
 
 func publish(t *testing.T, admin tenant, lines string) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{ancestors.Key: lines}})
+	publishAs(t, admin, ancestors.Key, lines)
+}
+
+func publishAs(t *testing.T, admin tenant, key, lines string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{key: lines}})
 	require.NoError(t, err)
 	_, err = admin.CoreV1().ConfigMaps("koord-queue").
 		Patch(t.Context(), ancestors.ConfigMap, types.MergePatchType, patch, metav1.PatchOptions{})

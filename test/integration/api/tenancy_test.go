@@ -249,6 +249,7 @@ func TestTenancy(t *testing.T) {
 	t.Run("schedulers", tenancyOfSchedulers)
 	t.Run("leaving", tenancyOfLeaving)
 	t.Run("jobs that stay", tenancyOfWhatKeepsAJob)
+	t.Run("namespaces without the label", tenancyOfNamespacesWithoutTheLabel)
 	t.Run("our accounts", tenancyOfOurAccounts)
 	t.Run("gangs", tenancyOfGangs)
 	t.Run("classes", tenancyOfClasses)

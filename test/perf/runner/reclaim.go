@@ -317,8 +317,12 @@ func (r *reclaim) prepare(ctx context.Context, borrower, owner int) error {
 	all := fmt.Sprint(r.cores())
 	err := r.client.create(ctx, quotasPath, quotaBody(reclaimParent, "", true, all, all))
 	for i := range r.Borrowers {
-		err = errors.Join(err, r.client.create(ctx, quotasPath,
-			quotaBody(indexed(borrowerName, i), reclaimParent, false, fmt.Sprint(borrower), all)))
+		name := indexed(borrowerName, i)
+		err = errors.Join(err,
+			r.client.create(ctx, quotasPath, quotaBody(name, reclaimParent, false, fmt.Sprint(borrower), all)),
+			r.client.create(ctx, queuesPath, queueBody(name, map[string]any{
+				"queuePolicy": "Priority", "preemption": map[string]any{"minRunTimeSeconds": 0},
+			})))
 	}
 	for i := range r.Owners {
 		name := indexed(ownerName, i)

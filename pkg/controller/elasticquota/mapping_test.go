@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+package elasticquota
 
 import (
 	"testing"
@@ -24,12 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
 
 func quota(namespace, name string) metav1.PartialObjectMetadata {
-	q := elasticquota.New()
+	q := New()
 	q.Namespace, q.Name = namespace, name
 	return *q
 }
@@ -47,10 +45,10 @@ func TestMappedNamespaces(t *testing.T) {
 		"Koordinator's own take nobody": {"team", extension.DefaultQuotaName, `["x"]`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quota := elasticquota.New()
+			quota := New()
 			quota.Namespace, quota.Name = tc.namespace, tc.quota
 			quota.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: tc.annotation}
-			require.Equal(t, tc.want, mappedNamespaces(quota))
+			require.Equal(t, tc.want, MappedNamespaces(quota))
 		})
 	}
 }
@@ -74,16 +72,16 @@ func TestQuotaOfNamespace(t *testing.T) {
 		"two take it: whoever": {[]metav1.PartialObjectMetadata{a, b}, ""},
 		"another's own name":   {[]metav1.PartialObjectMetadata{taking("z", "team", `["team"]`), b}, ""},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, quotaOfNamespace("team", tc.quotas)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, OfNamespace("team", tc.quotas)) })
 	}
 }
 
 func TestWhatIsUsedOfAQuotaChangesNoMapping(t *testing.T) {
-	before := elasticquota.New()
+	before := New()
 	before.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: `["x"]`}
 	after := before.DeepCopy()
 	after.Annotations[extension.AnnotationRuntime] = `{"cpu":"1"}`
-	require.False(t, quotaChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	require.False(t, Changed.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 	after.Annotations[extension.AnnotationQuotaNamespaces] = `["y"]`
-	require.True(t, quotaChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	require.True(t, Changed.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+package elasticquota
 
 import (
 	"encoding/json"
@@ -26,16 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
 
-// mappedIndex finds ElasticQuotas by the namespaces whose pods Koordinator charges to them without a label.
-const mappedIndex = "jobqueue/mapped-namespaces"
+// MappedIndex finds ElasticQuotas by the namespaces whose pods Koordinator charges to them without a label.
+const MappedIndex = "jobqueue/mapped-namespaces"
 
-// mappedNamespaces of an ElasticQuota are its own, if that has its name, and those of its annotation. Jobs are queued
+// MappedNamespaces of an ElasticQuota are its own, if that has its name, and those of its annotation. Jobs are queued
 // in none of Koordinator's own quotas by that alone.
-func mappedNamespaces(quota client.Object) []string {
+func MappedNamespaces(quota client.Object) []string {
 	if name := quota.GetName(); name == extension.DefaultQuotaName || name == extension.SystemQuotaName ||
 		name == extension.RootQuotaName {
 		return nil
@@ -51,9 +49,9 @@ func mappedNamespaces(quota client.Object) []string {
 	return slices.Compact(namespaces)
 }
 
-// quotaOfNamespace is the one of its takers that Koordinator charges its pods to: its own before any other. Of several
+// OfNamespace is the one of its takers that Koordinator charges its pods to: its own before any other. Of several
 // others nobody knows which, and it is empty.
-func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) string {
+func OfNamespace(namespace string, takers []metav1.PartialObjectMetadata) string {
 	for i := range takers {
 		if takers[i].Namespace == namespace && takers[i].Name == namespace {
 			return namespace
@@ -65,8 +63,8 @@ func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) s
 	return ""
 }
 
-// quotaChanged: what is used of a quota is written into it all the time, and is nothing to us.
-var quotaChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return !slices.Equal(mappedNamespaces(e.ObjectOld), mappedNamespaces(e.ObjectNew)) ||
-		elasticquota.ParentOf(e.ObjectOld) != elasticquota.ParentOf(e.ObjectNew)
+// Changed: what is used of a quota is written into it all the time, and is nothing to us.
+var Changed = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return !slices.Equal(MappedNamespaces(e.ObjectOld), MappedNamespaces(e.ObjectNew)) ||
+		ParentOf(e.ObjectOld) != ParentOf(e.ObjectNew)
 }}

@@ -1,0 +1,388 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// What is promised of preemption whatever a tenant does: nobody loses what its quota is promised for pods that belong to
+// no unit; what a unit takes is not for such pods; who takes for nothing waits before it takes again; and a job that
+// loses its admission stops. As far as a leader knew of it when it decided.
+
+const (
+	// vainPause is how long nobody takes for whom something was taken for nothing, at first.
+	vainPause = 30 * time.Second
+	// longestVain is the longest pause.
+	longestVain = time.Hour
+)
+
+// spoils are what the checks of preemption remember.
+type spoils struct {
+	// lost are the units for which somebody has lost what it held, until a pod of theirs is on a node.
+	lost map[types.UID]*spoil
+	// vain is what was taken for nothing in a row, by the quota for which it was. All tenants have one namespace.
+	vain map[string]*inVain
+}
+
+// spoil of a unit that takes: for which quota, and the leader that had others lose it, first with this version.
+type spoil struct {
+	key, quota string
+	by         *replica
+	rv         int64
+	// held: it got it. gaveUp is the change by which it stopped taking and waits on. It may get it all the same.
+	held   bool
+	gaveUp *change
+}
+
+type inVain struct {
+	times int
+	at    time.Time
+	rv    int64
+	by    *replica
+}
+
+func newSpoils() spoils { return spoils{lost: map[types.UID]*spoil{}, vain: map[string]*inVain{}} }
+
+// lostFor is the hold, as units name what they take, that a unit loses by this change because somebody takes it.
+func (c *checker) lostFor(ch *change) string {
+	if ch.by.decision == nil || ch.before == nil || ch.before.uid() != ch.after.uid() || !holds(ch.before) ||
+		holds(ch.after) || c.tainted[ch.after.uid()] {
+		return ""
+	}
+	status := unitOf(ch.after).Status
+	e := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvicted)
+	if e == nil || e.Reason != string(unit.ReasonReclaimed) && e.Reason != string(unit.ReasonPreemptedInQueue) {
+		return ""
+	}
+	return fmt.Sprintf("%s/%d", ch.after.uid(), status.Attempts)
+}
+
+// onSpoils notes what units take, get and give up.
+func (c *checker) onSpoils(before *object, ch *change) {
+	o := ch.after
+	if c.tainted[o.uid()] {
+		delete(c.lost, o.uid())
+		return
+	}
+	if hold := c.lostFor(ch); hold != "" {
+		c.lostBy(hold, ch)
+	}
+	if s := c.lost[o.uid()]; s != nil {
+		c.follow(s, ch)
+	}
+	if takes(o) && ch.by.decision != nil {
+		if !takes(before) {
+			c.takesAgain(ch)
+		}
+		c.takesBorrowed(before, ch)
+	}
+}
+
+// follow what becomes of a unit for which somebody has lost what it held.
+func (c *checker) follow(s *spoil, ch *change) {
+	switch o := ch.after; {
+	case holds(o):
+		s.held, s.gaveUp = true, nil
+	case takes(o) && s.gaveUp != nil:
+		c.forNothing(s, s.gaveUp)
+		delete(c.lost, o.uid())
+	case takes(o):
+	case s.held:
+		c.forNothing(s, ch)
+		delete(c.lost, o.uid())
+	case s.gaveUp == nil:
+		s.gaveUp = ch
+	}
+}
+
+// goes: a unit that has taken is deleted. If it had stopped taking, what it took may have come back before.
+func (c *checker) goes(ch *change) {
+	s := c.lost[ch.before.uid()]
+	if delete(c.lost, ch.before.uid()); s != nil && s.gaveUp == nil {
+		c.forNothing(s, ch)
+	}
+}
+
+// lostBy notes for whom a hold was lost, if that is one unit.
+func (c *checker) lostBy(hold string, ch *change) {
+	var by []*object
+	for _, o := range c.w.api.list(units) {
+		if takes(o) && slices.Contains(unitOf(o).Status.Preemption.Holds, hold) {
+			by = append(by, o)
+		}
+	}
+	if len(by) == 1 && c.lost[by[0].uid()] == nil && !c.tainted[by[0].uid()] {
+		c.lost[by[0].uid()] = &spoil{key: by[0].key, quota: quotaLabel(by[0]), by: ch.by.decision.leader, rv: ch.rv}
+	}
+}
+
+// forNothing: others have lost what they held, and no pod of the unit was on a node.
+func (c *checker) forNothing(s *spoil, ch *change) {
+	if c.w.lease.holder != s.by {
+		return // another leader does not know what was for nothing
+	}
+	c.w.countFault("taken for nothing")
+	v := c.vain[s.quota]
+	if v == nil || v.by != s.by {
+		v = &inVain{by: s.by}
+		c.vain[s.quota] = v
+	}
+	v.times, v.at, v.rv = v.times+1, ch.at, ch.rv
+}
+
+// spent: a pod is on a node.
+func (c *checker) spent(pod *object) {
+	job := c.standsFor(pod)
+	for uid, s := range c.lost {
+		if o := c.w.api.get(units, s.key); o != nil && o.uid() == uid && consumerOf(o) == job {
+			delete(c.lost, uid)
+			delete(c.vain, s.quota)
+			// Who waits on may have left what it took to this one.
+			maps.DeleteFunc(c.lost, func(_ types.UID, o *spoil) bool { return o.quota == s.quota && o.gaveUp != nil })
+		}
+	}
+}
+
+// takesAgain: who has taken for nothing waits, each time for longer (I12).
+func (c *checker) takesAgain(ch *change) {
+	d := ch.by.decision
+	v := c.vain[quotaLabel(ch.after)]
+	if v == nil || v.by != d.leader || v.rv > d.seen[units] {
+		return
+	}
+	pause := min(vainPause<<min(v.times-1, 10), longestVain) - 2*mostSkew
+	if d.at.Before(v.at.Add(pause)) {
+		c.w.violate("I12", "unit %s takes at %s, and what its quota took was for nothing %d times, at last at %s", ch.key,
+			d.at.UTC(), v.times, v.at.UTC())
+	}
+}
+
+// takesBorrowed: units lose what the units of their quota hold above its min, and nothing for pods without a unit (I14).
+func (c *checker) takesBorrowed(before *object, ch *change) {
+	d := ch.by.decision
+	var known []string
+	if takes(before) {
+		known = unitOf(before).Status.Preemption.Holds
+	}
+	mine := c.path(c.chargedTo(ch.after))
+	if len(mine) == 0 || !c.stableTree(d) || c.minsAreScaled(d) {
+		return
+	}
+	held := c.heldByUnits(d)
+	for _, o := range c.w.api.list(units) {
+		hold := fmt.Sprintf("%s/%d", o.uid(), unitOf(o).Status.Attempts)
+		if slices.Contains(known, hold) || !slices.Contains(unitOf(ch.after).Status.Preemption.Holds, hold) ||
+			!holds(o) || c.tainted[o.uid()] || c.chargedTo(o) == mine[0] {
+			continue
+		}
+		for _, level := range c.path(c.chargedTo(o)) {
+			if slices.Contains(mine, level) {
+				break
+			}
+			promised := c.smallestMin(level, d.seen[quotas])
+			if sum := held[level].of(heldOf(o)); sum.within(promised) {
+				c.w.violate("I14", "unit %s takes from %s, and units of quota %s hold %s of its min %s", ch.key, o.key, level,
+					sum, promised)
+			}
+		}
+	}
+}
+
+// heldByUnits is the most that units may hold at each level, with their pods, by what a decision may have known.
+func (c *checker) heldByUnits(d *decision) map[string]amounts {
+	most := map[string]amounts{}
+	at := map[string]string{}
+	look := func(o *object) {
+		if o != nil && holds(o) {
+			most[o.key], at[o.key] = most[o.key].each(heldOf(o), greatest), c.chargedTo(o)
+		}
+	}
+	for _, o := range c.w.api.list(units) {
+		look(o)
+	}
+	for _, ch := range slices.Backward(c.w.api.history[units]) {
+		if ch.rv <= d.seen[units] && ch.at.Before(d.at.Add(-2*c.w.plan.Deadline)) {
+			break
+		}
+		look(ch.before)
+	}
+	onNodes := map[string]amounts{}
+	for _, o := range c.w.api.list(pods) {
+		pod := podOf(o)
+		if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; pod.Spec.NodeName != "" && at[key] != "" {
+			onNodes[key] = onNodes[key].plus(requestsOf(&pod.Spec), 1)
+		}
+	}
+	sums := map[string]amounts{}
+	for key, amount := range most {
+		for _, level := range c.path(at[key]) {
+			sums[level] = sums[level].plus(amount.each(onNodes[key], greatest), 1)
+		}
+	}
+	return sums
+}
+
+// smallestMin of a quota since a version. It promises nothing of what it does not name.
+func (c *checker) smallestMin(name string, since int64) amounts {
+	key := keyOf(quotaNamespace, name)
+	promised := amountsOf(quotaOf(c.w.api.get(quotas, key)).Spec.Min, amounts{})
+	for _, ch := range c.w.api.since(quotas, since) {
+		if ch.key == key && ch.before != nil {
+			promised = promised.each(amountsOf(quotaOf(ch.before).Spec.Min, amounts{}), least)
+		}
+	}
+	return promised
+}
+
+// minsAreScaled says that there may be less than all mins together, so that Koordinator promises less than they say.
+func (c *checker) minsAreScaled(d *decision) bool {
+	sums := map[string]amounts{}
+	for _, o := range c.w.api.list(quotas) {
+		sums[parentOf(o)] = sums[parentOf(o)].plus(amountsOf(quotaOf(o).Spec.Min, amounts{}), 1)
+	}
+	for parent, sum := range sums {
+		if o := c.w.api.get(quotas, keyOf(quotaNamespace, parent)); o != nil {
+			if !sum.within(amountsOf(quotaOf(o).Spec.Min, amounts{})) {
+				return true
+			}
+		} else if !sum.within(c.smallestTotal(d.seen[nodes])) {
+			return true
+		}
+	}
+	return false
+}
+
+// smallestTotal of the nodes since a version.
+func (c *checker) smallestTotal(since int64) amounts {
+	var total amounts
+	of := func(o *object) amounts { return amountsOf(nodeOf(o).Status.Allocatable, amounts{}) }
+	for _, o := range c.w.api.objects[nodes] {
+		total = total.plus(of(o), 1)
+	}
+	fewest := total
+	for _, ch := range slices.Backward(c.w.api.since(nodes, since)) {
+		if ch.after != nil {
+			total = total.plus(of(ch.after), -1)
+		}
+		if ch.before != nil {
+			total = total.plus(of(ch.before), 1)
+		}
+		fewest = fewest.each(total, least)
+	}
+	return fewest
+}
+
+// keptForTakers: from the first loss on, what a unit takes is not for pods without a unit, on any level (I4).
+func (c *checker) keptForTakers(pod *object, d *decision) {
+	request := requestsOf(&podOf(pod).Spec)
+	for _, uid := range slices.Sorted(maps.Keys(c.lost)) {
+		s := c.lost[uid]
+		o := c.w.api.get(units, s.key)
+		if o == nil || o.uid() != uid || !takes(o) || s.by != d.leader || s.rv > d.seen[units] || d.pending[s.key] ||
+			!c.stableTree(d) || c.w.bad(o) {
+			continue
+		}
+		c.w.countFault("bound while somebody takes")
+		byLevel, total := c.useByLevel(d)
+		leaving, leavingAll := c.leaves(o)
+		asks, its := leastOf(unitOf(o)), c.path(quotaLabel(o))
+		for _, level := range c.path(c.chargedTo(pod)) {
+			limit, known := c.largest(level, d.seen[quotas])
+			if !known || byLevel[level] == nil || !slices.Contains(its, level) {
+				continue
+			}
+			sum := byLevel[level].all.plus(request, 1).plus(asks, 1).plus(leaving[level], -1).of(request)
+			c.leftFor(o, pod, level, sum, limit.all)
+		}
+		sum := total.all.plus(request, 1).plus(asks, 1).plus(leavingAll, -1).of(request)
+		c.leftFor(o, pod, root, sum, c.largestTotal(d.seen[nodes]))
+	}
+}
+
+func (c *checker) leftFor(taker, pod *object, level string, sum, limit amounts) {
+	if !sum.within(limit) {
+		c.w.violate("I4", "pod %s without a unit binds while unit %s takes: with both %s has %s of %s", pod.key, taker.key,
+			level, sum, limit)
+	}
+}
+
+// leaves is what will be given back at each level, and everywhere: what a unit takes, and pods whose unit holds nothing.
+func (c *checker) leaves(taker *object) (byLevel map[string]amounts, all amounts) {
+	byLevel = map[string]amounts{}
+	add := func(o *object, amount amounts) {
+		all = all.plus(amount, 1)
+		for _, level := range c.path(c.chargedTo(o)) {
+			byLevel[level] = byLevel[level].plus(amount, 1)
+		}
+	}
+	for _, o := range c.w.api.list(units) {
+		hold := fmt.Sprintf("%s/%d", o.uid(), unitOf(o).Status.Attempts)
+		if holds(o) && slices.Contains(unitOf(taker).Status.Preemption.Holds, hold) {
+			add(o, heldOf(o))
+		}
+	}
+	for _, o := range c.w.api.list(pods) {
+		pod := podOf(o)
+		key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
+		if pod.Spec.NodeName != "" && (pod.DeletionTimestamp != nil || key != "" && !holds(c.w.api.get(units, key))) {
+			add(o, requestsOf(&pod.Spec))
+		}
+	}
+	return byLevel, all
+}
+
+// loses: a job that was released is suspended soon after its unit loses what it held, whatever labels and owners it has
+// by then (I15). Who loses it to others may have a grace, which is looked at elsewhere.
+func (c *checker) loses(before *object, ch *change) {
+	o := ch.after
+	if before == nil || unitOf(o).Spec.ConsumerRef == nil || !holds(before) || !phaseOf(before).Releases() || holds(o) ||
+		phaseOf(o).Terminal() || c.tainted[o.uid()] || c.lostToOthers(o) != nil {
+		return
+	}
+	if job := c.consumer(o); job != nil && runs(job) && !c.w.bad(job) {
+		c.w.countFault("lost while it runs")
+		c.stillRuns(job, ch)
+	}
+}
+
+// stillRuns looks again when a controller has done what it could.
+func (c *checker) stillRuns(job *object, ch *change) {
+	c.w.loop.at(c.calm(ch.at.Add(lookPause)), func() {
+		now, u := c.w.api.get(job.kind, job.key), c.w.api.get(units, ch.key)
+		stopped := slices.ContainsFunc(c.w.api.since(job.kind, ch.rv), func(later *change) bool {
+			return later.key == job.key && later.after != nil && isSuspended(later.after)
+		})
+		switch {
+		case stopped, now == nil, now.uid() != job.uid(), !runs(now), u == nil, u.uid() != ch.after.uid(), c.tainted[u.uid()],
+			phaseOf(u).Releases(), phaseOf(u).Terminal(), c.lostToOthers(u) != nil:
+		case c.w.loop.now.Before(c.calm(ch.at.Add(lookPause))):
+			c.stillRuns(job, ch)
+		default:
+			c.w.violate("I15", "job %s runs, and its unit lost what it held at %s", job.key, ch.at.UTC())
+		}
+	})
+}
