@@ -27,8 +27,8 @@ import (
 )
 
 // Three quotas share 15 cores. While b and c have jobs, a has a share of 3 and can rightfully get 5. The first job of a
-// asks for 5, and small jobs of b and c end and wait without pause: it starts all the same. A job of 6 is told how much it
-// can get and keeps nobody waiting.
+// asks for 5, and small jobs of b and c end and wait without pause: it starts all the same. A job of 6 is told how much
+// it can get and keeps nobody waiting.
 func TestAJobLargerThanItsShareStarts(t *testing.T) {
 	const each = 24
 	c, _ := visibilityCluster(t, "share")

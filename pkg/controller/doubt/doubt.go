@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package doubt says early what keeps a job from ever running on the present cluster. The job waits nevertheless, because
-// its nodes, its quota or the job itself may change. If its pods name another scheduler, the unit is parked instead: see
-// checkScheduler of jobunit.
+// Package doubt says early what keeps a job from ever running on the present cluster. The job waits nevertheless,
+// because its nodes, its quota or the job itself may change. If its pods name another scheduler, the unit is parked
+// instead: see CheckScheduler of jobunit.
 package doubt
 
 import (
@@ -135,6 +135,6 @@ func ofParent(j *Job) string {
 	if j.Cluster == nil || !j.Cluster.Quotas[j.Demand.Quota].IsParent {
 		return ""
 	}
-	return fmt.Sprintf("quota %q is a parent of quotas: Koordinator's webhook refuses its pods, unless koord-manager has the "+
-		"feature SupportParentQuotaSubmitPod; name a quota below it", j.Demand.Quota)
+	return fmt.Sprintf("quota %q is a parent of quotas: Koordinator's webhook refuses its pods, unless koord-manager "+
+		"has the feature SupportParentQuotaSubmitPod; name a quota below it", j.Demand.Quota)
 }
