@@ -29,7 +29,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
-RACE=(pkg/core pkg/engine pkg/controller pkg/jobs)
+RACE=(pkg/core pkg/engine pkg/controller pkg/jobs pkg/history pkg/inflight pkg/watchdog)
 
 # seed PATH...: where random histories begin. It changes with the files that they test, and with nothing else.
 seed() {

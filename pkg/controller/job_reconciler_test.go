@@ -132,6 +132,9 @@ func TestASuspendedJobWithoutLabelsIsTold(t *testing.T) {
 		"suspended":                {func(*batchv1.Job) {}, []string{"Unmanaged"}},
 		"running":                  {unsuspended, nil},
 		"its controller's concern": {func(j *batchv1.Job) { j.OwnerReferences = []metav1.OwnerReference{owner} }, nil},
+		"while the process started": {func(j *batchv1.Job) {
+			j.CreationTimestamp = metav1.NewTime(epoch.Add(-10 * time.Second))
+		}, []string{"Unmanaged"}},
 		"before this process": {func(j *batchv1.Job) {
 			j.CreationTimestamp = metav1.NewTime(epoch.Add(-time.Hour))
 		}, nil},

@@ -117,7 +117,7 @@ func TestAJobThatGrowsWaitsForTheRest(t *testing.T) {
 		j.Spec.Parallelism, j.Spec.Completions = ptr.To[int32](1), ptr.To[int32](6)
 	}))
 	c.waitPhase(t, ns, "grower", schedulingv1alpha1.PhaseRunning)
-	c.create(t, newJob(ns, "other", suspended, ofQuota("grows"), pods(2), runs(20*time.Second)))
+	c.create(t, newJob(ns, "other", suspended, ofQuota("grows"), pods(3), runs(20*time.Second)))
 	c.waitPhase(t, ns, "other", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 	c.patchJob(t, ns, "grower", `{"spec":{"parallelism":4}}`)
 	require.Eventually(t, func() bool { return len(c.podsOf(t, ns, "grower")) == 4 }, soon, pace)
@@ -143,7 +143,7 @@ func TestAJobThatGrowsWaitsForTheRest(t *testing.T) {
 	c.patchJob(t, ns, "grower", `{"spec":{"parallelism":1}}`)
 	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
 	require.Equal(t, "1", c.unit(t, ns, "grower").Status.Admissions[0].Resources.Cpu().String())
-	watch.clean(t, map[string]int{ns + "/other": 2, ns + "/next": 3})
+	watch.clean(t, map[string]int{ns + "/other": 3, ns + "/next": 3})
 }
 
 // A job that ran before anybody queued it once held all that it asked for, whether or not that fits or exists: with a

@@ -37,14 +37,17 @@ import (
 func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
 	c, _ := visibilityCluster(t, "silent")
 	ns, full := c.namespace(t, "silent"), c.namespace(t, "silent-full")
-	c.quota(t, ns, "silent", 100, 1000)
-	c.quota(t, full, "silent-full", 100, 1000)
-	c.bind(t, "boss", "jobqueue-operator", "")
+	c.quota(t, ns, "silent", 12, 16)
+	c.quota(t, full, "silent-full", 2, 16)
 	c.bind(t, "root", "cluster-admin", "")
-	_, err := c.kube.CoreV1().ResourceQuotas(full).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	// Nothing in this control plane writes the status of a ResourceQuota, which is what the API server goes by.
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	small, err := c.kube.CoreV1().ResourceQuotas(full).Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
 	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	small.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	_, err = c.kube.CoreV1().ResourceQuotas(full).UpdateStatus(t.Context(), small, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	classes := c.kube.SchedulingV1().PriorityClasses()
 	_, err = classes.Create(t.Context(), &schedulingv1.PriorityClass{
@@ -63,7 +66,7 @@ func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
 		newJob(ns, "gated", suspended, ofQuota("silent"), gated),
 	)
 	c.waitReason(t, ns, "classless", "HeldByOwner")
-	c.create(t, newJob(ns, "giant", suspended, ofQuota("silent"), cpu("900")))
+	c.create(t, newJob(ns, "giant", suspended, ofQuota("silent"), cpu("9")))
 	require.NoError(t, classes.Delete(t.Context(), "short-lived", metav1.DeleteOptions{}))
 	_, err = c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "classless", types.MergePatchType,
 		[]byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, schedulingv1alpha1.AnnotationHold)),

@@ -217,7 +217,7 @@ var rules = []rule{
 	},
 	{
 		name:      "what to do about a job is decided without a client and a clock",
-		in:        below("pkg/controller/event", "pkg/controller/jobplan", "pkg/controller/jobunit"),
+		in:        below("pkg/controller/doubt", "pkg/controller/event", "pkg/controller/jobplan", "pkg/controller/jobunit"),
 		forbidden: below("k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/utils/clock"),
 	},
 	{

@@ -130,6 +130,8 @@ const (
 	// cannot be read. The controller writes the same reason into condition QuotaReserved; the scheduler leaves
 	// that condition alone while the annotation is there.
 	AnnotationParkedReason = "koord-queue/parked-reason"
+	// AnnotationDoubts on a unit says why its job may never run, a line each, as it was when the job was queued.
+	AnnotationDoubts = "koord-queue/doubts"
 )
 
 // ProvisioningController is the controllerName of AdmissionChecks that ask a cluster autoscaler for capacity, with

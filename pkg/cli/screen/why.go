@@ -58,6 +58,7 @@ func Why(out io.Writer, now time.Time, s *Story) error {
 	p := &pageWriter{out: out}
 	p.summary(now, s)
 	p.reason(now, s)
+	p.doubts(s)
 	p.preemption(now, s)
 	p.shortages(s)
 	p.ahead(now, s)
@@ -126,6 +127,18 @@ func (p *pageWriter) reason(now time.Time, s *Story) {
 		at := s.Live.Status.LosesQuotaAt.Time
 		p.printf("  If nothing changes, the time-out %s takes the quota back at %s (in %s).\n",
 			clean(s.Live.Status.LosesQuotaFor), at.UTC().Format(time.RFC3339), age(at, now))
+	}
+}
+
+// doubts are what the controller said of the job when it queued it.
+func (p *pageWriter) doubts(s *Story) {
+	words := s.Unit.Annotations[v1alpha1.AnnotationDoubts]
+	if words == "" || State(s.Unit) != "Pending" {
+		return
+	}
+	p.printf("\nThe job may never run. When it was queued:\n")
+	for line := range strings.SplitSeq(words, "\n") {
+		p.printf("  %s\n", clean(line))
 	}
 }
 

@@ -28,6 +28,10 @@ import (
 // Begun is when this process began: what is older was told by an earlier one.
 type Begun time.Time
 
+// overlap is for how long nobody tells anything while a process takes over from another, or starts slowly. An object
+// of that time may be told twice. Otherwise it would never be.
+const overlap = time.Minute
+
 // BegunAt is a process that began at this time. The API server has times in seconds.
 func BegunAt(now time.Time) Begun { return Begun(now.Truncate(time.Second)) }
 
@@ -37,9 +41,9 @@ func (b Begun) After(u *v1alpha1.QueueUnit) bool {
 	return at != nil && at.Time.Before(time.Time(b))
 }
 
-// Found says whether the object was there before this process began.
+// Found says whether an earlier process told of the object.
 func (b Begun) Found(object metav1.Object) bool {
-	return object.GetCreationTimestamp().Time.Before(time.Time(b))
+	return object.GetCreationTimestamp().Time.Before(time.Time(b).Add(-overlap))
 }
 
 // Said is what one object was told last, so that nothing is told twice. The zero value was told nothing.

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 )
 
@@ -42,7 +43,7 @@ func limited(parent string, names ...corev1.ResourceName) survey.Quota {
 	return survey.Quota{Parent: parent, Limited: sets.New(names...)}
 }
 
-// The controller warns when it queues a job that cannot run.
+// The controller warns when it queues a job that cannot run. The unit keeps the words for who asks why the job waits.
 func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 	gang := func(least string) map[string]any {
 		return map[string]any{extension.AnnotationGangName: "g", extension.AnnotationGangMinNum: least}
@@ -76,11 +77,14 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 			"a": limited("b"), "b": limited("", "cpu")}}), ""},
 		"nothing limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{
 			"a": limited("b", "memory"), "b": limited("a")}}), `quota "a" has no max for cpu, nor has one above it`},
+		"its quota is a parent": {with(&survey.Cluster{Quotas: map[string]survey.Quota{
+			"a": {IsParent: true, Limited: sets.New[corev1.ResourceName]("cpu")}}}),
+			`quota "a" is a parent of quotas: Koordinator's webhook refuses its pods`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			actions := c.edit(unqueued(t)).decide().Do
-			require.IsType(t, CreateUnit{}, actions[0])
+			kept := actions[0].(CreateUnit).Unit.Annotations[v1alpha1.AnnotationDoubts]
 			for _, action := range actions[1:] {
 				tell, ok := action.(Tell)
 				require.True(t, ok)
@@ -88,6 +92,7 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 				require.Equal(t, corev1.EventTypeWarning, tell.Event.Type)
 				said = append(said, tell.Event.Note)
 			}
+			require.Equal(t, strings.Join(said, "\n"), kept)
 			if c.want == "" {
 				require.Empty(t, said)
 				return
@@ -98,16 +103,17 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 	}
 }
 
-// TestIgnoredKeys: a job is told when it enters the queue. No value of it is in the event.
-func TestIgnoredKeys(t *testing.T) {
-	s := unqueued(t).job(map[string]any{
-		"koord-queue/job-enqueue-timestamp": strings.Repeat("x", 1<<16), "scheduling.x-k8s.io/suspend": "true",
-	}, "metadata", "annotations")
-	require.Equal(t, "create unit [Queued]; tell [IgnoredKey]", describe(s.decide()))
-	note := s.decide().Do[1].(Tell).Event.Note
-	require.Contains(t, note, "scheduling.x-k8s.io/suspend has no effect")
-	require.NotContains(t, note, "xx")
-
-	s.Kind.SuspendAnnotation = "scheduling.x-k8s.io/suspend"
-	require.NotContains(t, s.decide().Do[1].(Tell).Event.Note, "scheduling.x-k8s.io/suspend")
+// Doubts about a job as it was say nothing of what it has become, and its owner cannot write them.
+func TestDoubtsEndWithAChangeOfTheJob(t *testing.T) {
+	s := unqueued(t).job(map[string]any{v1alpha1.AnnotationDoubts: "forged"}, "metadata", "annotations").
+		with(func(o *Situation) {
+			o.Cluster = &survey.Cluster{Nodes: []corev1.ResourceList{amounts("cpu", "400m")}}
+		})
+	s = created(t, s)
+	require.Contains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], "no node that is there now has as much")
+	require.NotContains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], "forged")
+	s.job(int64(1), "spec", "completions")
+	step, ok := s.decide().Do[0].(PatchUnit)
+	require.True(t, ok, "the unit asks for one pod")
+	require.NotContains(t, step.After.Annotations, v1alpha1.AnnotationDoubts)
 }

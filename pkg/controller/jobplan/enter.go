@@ -18,8 +18,10 @@ package jobplan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/doubt"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -34,7 +36,7 @@ func enter(s *Situation) (Decision, bool) {
 	if len(s.want.Spec.PodSets) == 0 && s.demand.Problem == nil && !jobs.CanBeSuspended(s.Job) {
 		return Decision{}, true // it has no pods to queue, and is not kept from running
 	}
-	queue := append(append([]Action{create(s)}, doubts(s)...), ignoredKeys(s)...)
+	queue := append(create(s), ignoredKeys(s)...)
 	if s.Job.Suspended() {
 		return do(queue...), true
 	}
@@ -88,7 +90,8 @@ func keepOut(s *Situation) Decision {
 	return d
 }
 
-func create(s *Situation) Action {
+// create the unit of a job. Doubts about the job are told, and stay in the unit for those who ask why it waits.
+func create(s *Situation) []Action {
 	note := fmt.Sprintf("waits as QueueUnit %s", s.want.Name)
 	if s.demand.Quota != "" {
 		note += fmt.Sprintf(" for quota %q", s.demand.Quota)
@@ -99,7 +102,17 @@ func create(s *Situation) Action {
 	if capped := s.Priorities.Capped(&s.demand); capped != "" {
 		note += "; " + capped
 	}
-	return CreateUnit{Unit: s.want, Event: event.Normal("Queued", "Queue", note)}
+	u, actions := s.want, make([]Action, 1)
+	about := doubt.Job{Demand: &s.demand, Creation: s.Creation, Cluster: s.Cluster}
+	if doubts := about.Doubts(); len(doubts) > 0 {
+		u = u.DeepCopy()
+		jobunit.Annotate(u, v1alpha1.AnnotationDoubts, strings.Join(doubts, "\n"))
+		for _, words := range doubts {
+			actions = append(actions, tell(event.Warning(doubt.Reason, "Queue", words)))
+		}
+	}
+	actions[0] = CreateUnit{Unit: u, Event: event.Normal("Queued", "Queue", note)}
+	return actions
 }
 
 // adopt a job as it runs. Pods that we did not make say nothing by default.

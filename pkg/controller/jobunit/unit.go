@@ -47,7 +47,7 @@ var ownAnnotations = []string{
 	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
 	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationResumed,
 	v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationWholeCounts,
-	v1alpha1.AnnotationJobDefaults, v1alpha1.AnnotationUnsuspendable,
+	v1alpha1.AnnotationJobDefaults, v1alpha1.AnnotationUnsuspendable, v1alpha1.AnnotationDoubts,
 }
 
 // Of is the unit that the job should have, with this priority. The job is read as its demand was.
@@ -266,6 +266,7 @@ func Corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 	if equality.Semantic.DeepEqual(u, have) {
 		return nil
 	}
+	delete(u.Annotations, v1alpha1.AnnotationDoubts) // they were about the job as it was
 	return u
 }
 

@@ -33,6 +33,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
@@ -46,10 +48,11 @@ type Cluster struct {
 	Quotas map[string]Quota
 }
 
-// Quota is what a quota has a max for.
+// Quota is what a quota has a max for. IsParent says that its label makes it a parent of others.
 type Quota struct {
-	Parent  string
-	Limited sets.Set[corev1.ResourceName]
+	Parent   string
+	IsParent bool
+	Limited  sets.Set[corev1.ResourceName]
 }
 
 // Limits says whether a quota, or one above it, has a max for a resource; known whether there is such a quota.
@@ -159,7 +162,10 @@ func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
 			for name := range most {
 				limited.Insert(corev1.ResourceName(name))
 			}
-			into.Quotas[q.GetName()] = Quota{Parent: q.GetLabels()[v1alpha1.LabelQuotaParent], Limited: limited}
+			into.Quotas[q.GetName()] = Quota{
+				Parent: q.GetLabels()[v1alpha1.LabelQuotaParent], Limited: limited,
+				IsParent: q.GetLabels()[extension.LabelQuotaIsParent] == "true",
+			}
 		}
 		if quotas.GetContinue() == "" {
 			return nil

@@ -52,8 +52,9 @@ func TestSurvey(t *testing.T) {
 			Status: corev1.NodeStatus{Allocatable: cpu(fmt.Sprint(1 + i%2))}})
 	}
 	quota := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": "a", "namespace": "any", "labels": map[string]any{v1alpha1.LabelQuotaParent: "b"}},
-		"spec":     map[string]any{"max": map[string]any{"cpu": "4"}},
+		"metadata": map[string]any{"name": "a", "namespace": "any", "labels": map[string]any{
+			v1alpha1.LabelQuotaParent: "b", "quota.scheduling.koordinator.sh/is-parent": "true"}},
+		"spec": map[string]any{"max": map[string]any{"cpu": "4"}},
 	}}
 	quota.SetGroupVersionKind(elasticquota.Kind)
 	lists, refuse := 0, false
@@ -69,7 +70,8 @@ func TestSurvey(t *testing.T) {
 	s := New(live, clock)
 	seen := s.Look(t.Context())
 	require.ElementsMatch(t, []corev1.ResourceList{cpu("1"), cpu("2")}, seen.Nodes)
-	require.Equal(t, map[string]Quota{"a": {Parent: "b", Limited: sets.New[corev1.ResourceName]("cpu")}}, seen.Quotas)
+	require.Equal(t, map[string]Quota{
+		"a": {Parent: "b", IsParent: true, Limited: sets.New[corev1.ResourceName]("cpu")}}, seen.Quotas)
 	require.Same(t, seen, s.Look(t.Context()))
 	require.Equal(t, 2, lists)
 	clock.SetTime(epoch.Add(clusterRefresh))

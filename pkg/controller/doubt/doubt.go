@@ -14,7 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobplan
+// Package doubt says early what keeps a job from ever running on the present cluster. The job waits nevertheless,
+// because its nodes, its quota or the job itself may change. If its pods name another scheduler, the unit is parked
+// instead: see CheckScheduler of jobunit.
+package doubt
 
 import (
 	"fmt"
@@ -27,52 +30,40 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
-// The controller warns when it queues a job that cannot run on the present cluster. The job waits nevertheless, because
-// its nodes, its quota or the job itself may change. If its pods name another scheduler, the unit is parked instead:
-// see checkScheduler.
+// Reason of the events.
+const Reason = "Doubtful"
 
-// doubts are warnings about a job that may never be admitted or never run.
-func doubts(s *Situation) []Action {
-	if s.demand.Problem != nil {
-		return nil // its unit says that
-	}
-	var actions []Action
-	for _, words := range []string{gangTooLarge(s), leastTooLarge(s), podTooLarge(s), unlimited(s)} {
-		if words != "" {
-			actions = append(actions, tell(event.Warning("Doubtful", "Queue", event.Short(words))))
-		}
-	}
-	return actions
+// Job that enters the queue. Cluster is nil where nobody has looked.
+type Job struct {
+	Demand   *jobunit.Demand
+	Creation *podrequest.Creation
+	Cluster  *survey.Cluster
 }
 
-// ignoredKeys tells of keys that have no effect on this kind of job: those of the stand-alone Koord-Queue, and those of
-// the system by whose label the job names its queue.
-func ignoredKeys(s *Situation) []Action {
-	honoured := []string{s.Kind.SuspendAnnotation}
-	if jobs.CanBeSuspended(s.Job) {
-		honoured = append(honoured, v1alpha1.LabelPreemptibleFallback)
+// Doubts are sentences, each bounded: why the job may never be admitted or never run.
+func (j *Job) Doubts() (doubts []string) {
+	if j.Demand.Problem != nil {
+		return nil // its unit says that
 	}
-	words := formerkey.Ignored(formerkey.Job, s.Job.Object.GetLabels(), s.Job.Object.GetAnnotations(), honoured...)
-	var told []Action
-	for _, words := range []string{words, s.Further.Ignored} {
+	for _, words := range []string{gangTooLarge(j), leastTooLarge(j), podTooLarge(j), unlimited(j), ofParent(j)} {
 		if words != "" {
-			told = append(told, tell(event.Warning(formerkey.Reason, "Queue", event.Short(words))))
+			doubts = append(doubts, event.Short(words))
 		}
 	}
-	return told
+	return doubts
 }
 
 // gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none would be bound.
-func gangTooLarge(s *Situation) string {
+func gangTooLarge(j *Job) string {
 	pods, least := map[string]int64{}, map[string]int64{}
-	for i := range s.demand.PodSets {
-		set := &s.demand.PodSets[i]
+	for i := range j.Demand.PodSets {
+		set := &j.Demand.PodSets[i]
 		name := set.Template.Annotations[extension.AnnotationGangName]
 		if name == "" {
 			continue
@@ -82,7 +73,7 @@ func gangTooLarge(s *Situation) string {
 			least[name] = max(least[name], n)
 		}
 	}
-	for _, set := range s.demand.PodSets {
+	for _, set := range j.Demand.PodSets {
 		name := set.Template.Annotations[extension.AnnotationGangName]
 		if least[name] > pods[name] {
 			return fmt.Sprintf("gang %q asks for %d pods and the job has %d for it: unless others come, none of them is bound",
@@ -93,9 +84,9 @@ func gangTooLarge(s *Situation) string {
 }
 
 // leastTooLarge finds a least number of pods that is more than the job has.
-func leastTooLarge(s *Situation) string {
-	for i := range s.demand.PodSets {
-		if words := s.demand.PodSets[i].Beyond; words != "" {
+func leastTooLarge(j *Job) string {
+	for i := range j.Demand.PodSets {
+		if words := j.Demand.PodSets[i].Beyond; words != "" {
 			return words + ": it is admitted whole, or not at all"
 		}
 	}
@@ -103,38 +94,47 @@ func leastTooLarge(s *Situation) string {
 }
 
 // podTooLarge finds pods for which no node is large enough.
-func podTooLarge(s *Situation) string {
-	if s.Cluster == nil {
+func podTooLarge(j *Job) string {
+	if j.Cluster == nil {
 		return ""
 	}
-	for i, template := range s.demand.Templates() {
-		pod, err := s.Creation.Pod(template)
+	for i, template := range j.Demand.Templates() {
+		pod, err := j.Creation.Pod(template)
 		if err != nil {
 			return ""
 		}
 		request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-		if of, most := s.Cluster.TooLarge(request); of != "" {
+		if of, most := j.Cluster.TooLarge(request); of != "" {
 			asks := request[of]
 			return fmt.Sprintf("a pod of %s asks for %s of %s, and no node that is there now has as much with all else that "+
 				"it asks for (%s): unless one comes, the job waits for a node when it has its quota",
-				s.demand.PodSets[i].Name, asks.String(), of, most.String())
+				j.Demand.PodSets[i].Name, asks.String(), of, most.String())
 		}
 	}
 	return ""
 }
 
 // unlimited finds a resource for which neither the quota nor one above it has a max.
-func unlimited(s *Situation) string {
-	if s.Cluster == nil || s.demand.Quota == "" {
+func unlimited(j *Job) string {
+	if j.Cluster == nil || j.Demand.Quota == "" {
 		return ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.demand.Request)) {
-		amount := s.demand.Request[name]
-		if limited, known := s.Cluster.Limits(s.demand.Quota, name); known && !limited && !amount.IsZero() &&
+	for _, name := range slices.Sorted(maps.Keys(j.Demand.Request)) {
+		amount := j.Demand.Request[name]
+		if limited, known := j.Cluster.Limits(j.Demand.Quota, name); known && !limited && !amount.IsZero() &&
 			name != corev1.ResourcePods {
 			return fmt.Sprintf("quota %q has no max for %s, nor has one above it: the job waits for none of it, and it may be "+
-				"gone when the job has its quota", s.demand.Quota, name)
+				"gone when the job has its quota", j.Demand.Quota, name)
 		}
 	}
 	return ""
+}
+
+// ofParent finds a quota whose pods Koordinator's webhook refuses.
+func ofParent(j *Job) string {
+	if j.Cluster == nil || !j.Cluster.Quotas[j.Demand.Quota].IsParent {
+		return ""
+	}
+	return fmt.Sprintf("quota %q is a parent of quotas: Koordinator's webhook refuses its pods, unless koord-manager "+
+		"has the feature SupportParentQuotaSubmitPod; name a quota below it", j.Demand.Quota)
 }

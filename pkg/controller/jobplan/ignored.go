@@ -1,0 +1,41 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// ignoredKeys tells of keys that have no effect on this kind of job: those of the stand-alone Koord-Queue, and those of
+// the system by whose label the job names its queue.
+func ignoredKeys(s *Situation) []Action {
+	honoured := []string{s.Kind.SuspendAnnotation}
+	if jobs.CanBeSuspended(s.Job) {
+		honoured = append(honoured, v1alpha1.LabelPreemptibleFallback)
+	}
+	words := formerkey.Ignored(formerkey.Job, s.Job.Object.GetLabels(), s.Job.Object.GetAnnotations(), honoured...)
+	var told []Action
+	for _, words := range []string{words, s.Further.Ignored} {
+		if words != "" {
+			told = append(told, tell(event.Warning(formerkey.Reason, "Queue", event.Short(words))))
+		}
+	}
+	return told
+}
