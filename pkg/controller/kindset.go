@@ -18,29 +18,25 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/sharedsource"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -247,7 +243,7 @@ func controllerName(kind *jobkind.Kind) string {
 	return strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))
 }
 
-// watch has jobs, their children, units and namespaces wake the reconciler.
+// watch has jobs, their children, units, namespaces and all that estimates depend on wake the reconciler.
 func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconciler) error {
 	if err := watchJobs(c, own, r); err != nil {
 		return err
@@ -260,19 +256,21 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 		}
 	}
 	shared := s.mgr.GetCache()
-	if err := c.Watch(&sharedSource{
-		shared, &v1alpha1.QueueUnit{}, handler.EnqueueRequestsFromMapFunc(wake.jobsOfUnit), nil,
-	}); err != nil {
-		return err
+	sources := estimate.Sources(shared, s.shared.Profiles, wake.waitingJobs)
+	for _, other := range []*sharedsource.Source{
+		{Object: &v1alpha1.QueueUnit{}, Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfUnit)},
+		{Object: elasticquota.New(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), Updates: quotaChanged},
+		{Object: newNamespace(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfNamespace), Updates: namespaceChanged},
+	} {
+		other.Informers = shared
+		sources = append(sources, other)
 	}
-	if err := c.Watch(&sharedSource{
-		shared, elasticquota.New(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), quotaChanged,
-	}); err != nil {
-		return err
+	for _, from := range sources {
+		if err := c.Watch(from); err != nil {
+			return err
+		}
 	}
-	return c.Watch(&sharedSource{
-		shared, newNamespace(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfNamespace), predicate.LabelChangedPredicate{},
-	})
+	return nil
 }
 
 func watchJobs(c controller.Controller, own cache.Cache, r *JobReconciler) error {
@@ -282,55 +280,6 @@ func watchJobs(c controller.Controller, own cache.Cache, r *JobReconciler) error
 	}
 	var job client.Object = newObject(r.Kind.GVK)
 	return c.Watch(source.Kind(own, job, handler.EventHandler(&handler.EnqueueRequestForObject{})))
-}
-
-// sharedSource is a source from a cache that outlives the controller: it takes its handler back when the controller
-// ends.
-type sharedSource struct {
-	cache  cache.Cache
-	object client.Object
-	handle handler.EventHandler
-	// updates says which updates are of interest; nil is all.
-	updates predicate.Predicate
-}
-
-// Start implements source.Source.
-func (s *sharedSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	informer, err := s.cache.GetInformer(ctx, s.object)
-	if err != nil {
-		return err
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			if o, ok := obj.(client.Object); ok {
-				s.handle.Create(ctx, event.CreateEvent{Object: o, IsInInitialList: initial}, queue)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			old, was := before.(client.Object)
-			o, is := after.(client.Object)
-			if e := (event.UpdateEvent{ObjectOld: old, ObjectNew: o}); was && is && (s.updates == nil || s.updates.Update(e)) {
-				s.handle.Update(ctx, e, queue)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
-			}
-			if o, ok := obj.(client.Object); ok {
-				s.handle.Delete(ctx, event.DeleteEvent{Object: o}, queue)
-			}
-		},
-	})
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(ctx, func() {
-		if err := informer.RemoveEventHandler(registration); err != nil {
-			klog.FromContext(ctx).Error(err, "A handler of a cache could not be taken back")
-		}
-	})
-	return nil
 }
 
 // jobCacheOptions hold only that part of jobs in memory that the reconciler reads: they are kept in compact form, and
@@ -351,6 +300,3 @@ func jobCacheOptions(mgr manager.Manager, kind *jobkind.Kind, wholeTemplates boo
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: byObject,
 	}
 }
-
-// String names the source in logs.
-func (s *sharedSource) String() string { return fmt.Sprintf("shared: %T", s.object) }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
 
@@ -69,4 +70,10 @@ func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) s
 var quotaChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !slices.Equal(mappedNamespaces(e.ObjectOld), mappedNamespaces(e.ObjectNew)) ||
 		elasticquota.ParentOf(e.ObjectOld) != elasticquota.ParentOf(e.ObjectNew)
+}}
+
+// namespaceChanged: its labels, or the greatest priority that its jobs may have.
+var namespaceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.LabelChangedPredicate{}.Update(e) || e.ObjectOld.GetAnnotations()[v1alpha1.AnnotationMaxPriority] !=
+		e.ObjectNew.GetAnnotations()[v1alpha1.AnnotationMaxPriority]
 }}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
 
@@ -86,4 +87,23 @@ func TestWhatIsUsedOfAQuotaChangesNoMapping(t *testing.T) {
 	require.False(t, quotaChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 	after.Annotations[extension.AnnotationQuotaNamespaces] = `["y"]`
 	require.True(t, quotaChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+}
+
+func TestNamespacesSayWhichJobsAreQueuedAndHow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*metav1.PartialObjectMetadata)
+		want   bool
+	}{
+		"a label":               {func(n *metav1.PartialObjectMetadata) { n.Labels = map[string]string{"queued": ""} }, true},
+		"the greatest priority": {func(n *metav1.PartialObjectMetadata) { n.Annotations[v1alpha1.AnnotationMaxPriority] = "7" }, true},
+		"another annotation":    {func(n *metav1.PartialObjectMetadata) { n.Annotations["x"] = "7" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := newNamespace()
+			before.Annotations = map[string]string{v1alpha1.AnnotationMaxPriority: "5"}
+			after := before.DeepCopy()
+			tc.change(after)
+			require.Equal(t, tc.want, namespaceChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+		})
+	}
 }
