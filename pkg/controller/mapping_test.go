@@ -90,13 +90,16 @@ func TestWhatIsUsedOfAQuotaChangesNoMapping(t *testing.T) {
 }
 
 func TestNamespacesSayWhichJobsAreQueuedAndHow(t *testing.T) {
+	annotate := func(key string) func(*metav1.PartialObjectMetadata) {
+		return func(n *metav1.PartialObjectMetadata) { n.Annotations[key] = "7" }
+	}
 	for name, tc := range map[string]struct {
 		change func(*metav1.PartialObjectMetadata)
 		want   bool
 	}{
 		"a label":               {func(n *metav1.PartialObjectMetadata) { n.Labels = map[string]string{"queued": ""} }, true},
-		"the greatest priority": {func(n *metav1.PartialObjectMetadata) { n.Annotations[v1alpha1.AnnotationMaxPriority] = "7" }, true},
-		"another annotation":    {func(n *metav1.PartialObjectMetadata) { n.Annotations["x"] = "7" }, false},
+		"the greatest priority": {annotate(v1alpha1.AnnotationMaxPriority), true},
+		"another annotation":    {annotate("x"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := newNamespace()
