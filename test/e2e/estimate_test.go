@@ -58,30 +58,6 @@ func TestLimitRangeCounts(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// A job waits that is larger than its quota by the defaults of its namespace. It runs once somebody has corrected them,
-// though nothing happens to the job itself.
-func TestALimitRangeThatIsCorrected(t *testing.T) {
-	c := sharedCluster(t)
-	ns := c.namespace(t, "corrected")
-	c.quota(t, ns, "corrected", 2, 2) // 8Gi
-	ranges := c.kube.CoreV1().LimitRanges(ns)
-	of := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-	limits := func(memory string) []corev1.LimitRangeItem {
-		return []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"memory": resource.MustParse(memory)},
-		}}
-	}
-	of.Spec.Limits = limits("50Gi")
-	_, err := ranges.Create(t.Context(), of, metav1.CreateOptions{})
-	require.NoError(t, err)
-	c.create(t, newJob(ns, "j", suspended, ofQuota("corrected"), cpu("100m")))
-	c.waitReason(t, ns, "j", "ExceedsMax")
-	of.Spec.Limits = limits("5Gi")
-	_, err = ranges.Update(t.Context(), of, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	c.waitDone(t, ns, 1, soon)
-}
-
 // A webhook that nobody knows of has pods ask for less than was estimated. What they leave is free for others while
 // they run.
 func TestPodsThatAskForLessThanWasEstimated(t *testing.T) {
