@@ -117,8 +117,8 @@ func branches(a, b []*capacity.Level) (ofA, ofB []*capacity.Level) {
 }
 
 // exceedsMin says that a level would be above its min with the request, or promises nothing of what is short. Above the
-// quota of the request only what is short counts: what another quota below it has borrowed of another resource takes nothing
-// away from its promise.
+// quota of the request only what is short counts: other quotas there may have borrowed another resource, which takes
+// nothing away from the promise.
 func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
 	leaf := l == s.Ask.Leaf()
 	for i, n := range s.Ask.Need {

@@ -82,7 +82,8 @@ func raySubmitter(_, _ map[string]any) (map[string]any, error) {
 var sparkReads = []Source{
 	{Path: PathOf(".cores")}, {Path: PathOf(".coreRequest")}, {Path: PathOf(".coreLimit")}, {Path: PathOf(".memory")},
 	{Path: PathOf(".memoryOverhead")}, {Path: PathOf(".gpu")}, {Path: PathOf(".priorityClassName")},
-	{Path: PathOf(".schedulerName")}, {Path: PathOf(".runtimeClassName")}, {Path: PathOf(".terminationGracePeriodSeconds")},
+	{Path: PathOf(".schedulerName")}, {Path: PathOf(".runtimeClassName")},
+	{Path: PathOf(".terminationGracePeriodSeconds")},
 	{Path: PathOf(".nodeSelector")}, {Path: PathOf(".tolerations")}, {Path: PathOf(".affinity")},
 	{Path: PathOf(".template")},
 	{Path: PathOf(".sidecars")}, {Path: PathOf(".initContainers")},
@@ -147,8 +148,8 @@ func withContainers(list, more any) []any {
 	return have
 }
 
-// sparkScheduling makes of a template what Spark and the webhook of spark-operator do: what the section says replaces
-// most of it, its tolerations come in addition, and nodes are selected by the template, the application and the section.
+// sparkScheduling makes of a template what Spark and the webhook of spark-operator do. What the section says replaces
+// most of it, its tolerations come in addition. The template, the application and the section select nodes together.
 func sparkScheduling(job, section, spec map[string]any) {
 	for _, key := range []string{
 		"priorityClassName", "schedulerName", "affinity", "runtimeClassName", "terminationGracePeriodSeconds",
