@@ -90,35 +90,41 @@ func writeData(out io.Writer, format string, value any) error {
 	return err
 }
 
-// writeObjects writes QueueUnits as kubectl get does.
+// writeObjects writes a list of QueueUnits as kubectl get does, also of one or none: programs read it.
 func writeObjects(out io.Writer, format string, units []v1alpha1.QueueUnit) error {
-	var printer printers.ResourcePrinter
-	switch format {
-	case "json":
-		printer = &printers.JSONPrinter{}
-	case "yaml":
-		printer = &printers.YAMLPrinter{}
-	case "name":
+	if format == "name" {
 		for i := range units {
-			if _, err := fmt.Fprintf(out, "queueunit.%s/%s\n", v1alpha1.GroupName, units[i].Name); err != nil {
+			if err := writeObject(out, format, &units[i]); err != nil {
 				return err
 			}
 		}
 		return nil
+	}
+	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
+	for i := range units {
+		units[i].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
+		list.Items = append(list.Items, runtime.RawExtension{Object: &units[i]})
+	}
+	return printObject(out, format, list)
+}
+
+// writeObject writes one QueueUnit.
+func writeObject(out io.Writer, format string, unit *v1alpha1.QueueUnit) error {
+	if format == "name" {
+		_, err := fmt.Fprintf(out, "queueunit.%s/%s\n", v1alpha1.GroupName, unit.Name)
+		return err
+	}
+	unit.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
+	return printObject(out, format, unit)
+}
+
+func printObject(out io.Writer, format string, object runtime.Object) error {
+	switch format {
+	case "json":
+		return (&printers.JSONPrinter{}).PrintObj(object, out)
+	case "yaml":
+		return (&printers.YAMLPrinter{}).PrintObj(object, out)
 	default:
 		return fmt.Errorf("unknown output format %q", format)
 	}
-	var object runtime.Object
-	if len(units) == 1 {
-		object = &units[0]
-		units[0].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
-	} else {
-		list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
-		for i := range units {
-			units[i].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
-			list.Items = append(list.Items, runtime.RawExtension{Object: &units[i]})
-		}
-		object = list
-	}
-	return printer.PrintObj(object, out)
 }

@@ -69,7 +69,7 @@ func (o *whyOptions) run(ctx context.Context, out io.Writer, job string) error {
 		return err
 	}
 	if o.output != "" {
-		return writeObjects(out, o.output, []v1alpha1.QueueUnit{*unit})
+		return writeObject(out, o.output, unit)
 	}
 	return screen.Why(out, o.clock.Now(), o.story(ctx, reader, unit))
 }

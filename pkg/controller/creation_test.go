@@ -40,6 +40,7 @@ import (
 	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
 )
 
 // informers answer for the one kind that is asked for.
@@ -58,8 +59,8 @@ func (i *informers) GetInformer(context.Context, client.Object, ...cache.Informe
 // withProfiles has the reconciler read profiles as if they had been found.
 func (w *world) withProfiles() *world {
 	found := &informers{informer: controllertest.FakeInformer{Synced: true}}
-	w.r.Shared.Profiles = &Profiles{Informers: found, Clock: w.clock}
-	require.NoError(w.t, w.r.Shared.Profiles.look(quiet()))
+	w.r.Shared.Profiles = estimate.NewProfiles(found, w.clock, nil)
+	require.NoError(w.t, w.r.Shared.Profiles.Look(quiet()))
 	return w
 }
 
@@ -130,7 +131,14 @@ func TestLimitRangesAndRuntimeClassesCount(t *testing.T) {
 			Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{"cpu": resource.MustParse("250m")}}},
 	)
 	w.settle()
-	require.Equal(t, map[corev1.ResourceName]string{"cpu": "1500m", "memory": "2Gi"}, asks(w.unit()))
+	want := map[corev1.ResourceName]string{"cpu": "1500m", "memory": "2Gi"}
+	require.Equal(t, want, asks(w.unit()))
+	w.admit()
+	w.settle()
+	w.evict()
+	w.settle()
+	require.True(t, *w.job().Spec.Suspend)
+	require.Equal(t, want, asks(w.unit()), "it asks for the same when it waits again")
 }
 
 func TestProfilesCount(t *testing.T) {
@@ -244,25 +252,25 @@ func TestEstimateThatChanges(t *testing.T) {
 func TestProfilesAreWaitedForAWhile(t *testing.T) {
 	w := newWorld(t, newJob())
 	served := &informers{err: &meta.NoKindMatchError{}}
-	p := &Profiles{Informers: served, Clock: w.clock}
+	p := estimate.NewProfiles(served, w.clock, nil)
 	w.r.Shared.Profiles = p
 	require.Equal(t, settleDelay, w.reconcile().RequeueAfter, "nobody has looked")
 	require.Nil(t, w.unit())
 
-	require.Error(t, p.look(quiet()))
+	require.Error(t, p.Look(quiet()))
 	require.True(t, p.Settled(), "the CRD is not there")
 	require.False(t, p.Readable())
 	w.settle()
 	require.NotNil(t, w.unit())
 
 	served.err = errors.New("the API server does not answer")
-	require.Error(t, p.look(quiet()))
+	require.Error(t, p.Look(quiet()))
 	require.True(t, p.Settled())
 
 	served.err = nil
-	require.NoError(t, p.look(quiet()), "the CRD has come")
+	require.NoError(t, p.Look(quiet()), "the CRD has come")
 	require.False(t, p.Settled(), "and is being read")
-	w.clock.SetTime(w.clock.Now().Add(profilesPatience + time.Second))
+	w.clock.SetTime(w.clock.Now().Add(31 * time.Second))
 	require.True(t, p.Settled(), "but not for ever")
 	require.False(t, p.Readable())
 	served.informer.Synced = true

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
@@ -72,7 +73,7 @@ type JobReconciler struct {
 // it is nil.
 type Shared struct {
 	// Profiles of the cluster.
-	Profiles *Profiles
+	Profiles *estimate.Profiles
 	// Reports is the pace of all reports, Events that of all events about what jobs wait for.
 	Reports flowcontrol.PassiveRateLimiter
 	Events  *event.Slots

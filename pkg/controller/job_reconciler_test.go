@@ -808,6 +808,37 @@ func TestUnitsNameTheirJobs(t *testing.T) {
 	require.Empty(t, wake.jobsOfUnit(context.Background(), &corev1.Pod{}))
 }
 
+// A job that was admitted keeps the request that it was admitted with, and one that is over asks for nothing.
+func TestOnlyWaitingJobsAreWokenByTheirEstimates(t *testing.T) {
+	var objects []client.Object
+	for name, phase := range map[string]v1alpha1.QueueUnitPhase{
+		"waits": v1alpha1.PhaseEnqueued, "backs-off": v1alpha1.PhaseTimeoutBackoff, "reserved": v1alpha1.PhaseReserved,
+		"admitted": v1alpha1.PhaseDequeued, "runs": v1alpha1.PhaseRunning, "over": v1alpha1.PhaseSucceed, "without": "",
+	} {
+		objects = append(objects, newJob(func(j *batchv1.Job) { j.Name = name }))
+		if name != "without" {
+			u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+			u.Status.Phase = phase
+			objects = append(objects, u)
+		}
+	}
+	objects = append(objects, newJob(func(j *batchv1.Job) { j.Namespace, j.Name = "elsewhere", "runs" }))
+	w := newWorld(t, objects...)
+	wake := waker{kind: &w.r.Kind, jobs: w.base, units: w.base}
+	for namespace, want := range map[string][]string{
+		"team": {"team/waits", "team/backs-off", "team/reserved", "team/without"}, "elsewhere": {"elsewhere/runs"},
+		"": {"team/waits", "team/backs-off", "team/reserved", "team/without", "elsewhere/runs"}, "nobody": nil,
+	} {
+		requests, err := wake.waitingJobs(t.Context(), namespace)
+		require.NoError(t, err)
+		var got []string
+		for _, r := range requests {
+			got = append(got, r.String())
+		}
+		require.ElementsMatch(t, want, got, namespace)
+	}
+}
+
 // unreadable jobs cannot be read until the error is taken away.
 type unreadable struct {
 	client.Reader

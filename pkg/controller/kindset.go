@@ -30,11 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/parts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/sharedsource"
@@ -247,7 +247,7 @@ func controllerName(kind *jobkind.Kind) string {
 	return strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))
 }
 
-// watch has jobs, their children, units and namespaces wake the reconciler.
+// watch has jobs, their children, units, namespaces and all that estimates depend on wake the reconciler.
 func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconciler) error {
 	if err := watchJobs(c, own, r); err != nil {
 		return err
@@ -260,16 +260,23 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 		}
 	}
 	shared := s.mgr.GetCache()
-	sources := []*sharedsource.Source{
-		{Cache: shared, Object: &v1alpha1.QueueUnit{}, Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfUnit)},
-		{Cache: shared, Object: elasticquota.New(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota),
-			Updates: elasticquota.Changed},
-		{Cache: shared, Object: newNamespace(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfNamespace),
-			Updates: predicate.LabelChangedPredicate{}},
+	sources := estimate.Sources(shared, s.shared.Profiles, wake.waitingJobs)
+	others := []*sharedsource.Source{
+		{Object: &v1alpha1.QueueUnit{}, Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfUnit)},
+		{
+			Object: elasticquota.New(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota),
+			Updates: elasticquota.Changed,
+		},
+		{Object: newNamespace(), Handle: handler.EnqueueRequestsFromMapFunc(wake.jobsOfNamespace), Updates: namespaceChanged},
 	}
 	if leavesParts(r) {
-		sources = append(sources, &sharedsource.Source{Cache: shared, Object: &v1alpha1.QueueUnit{},
-			Handle: parts.Waker{Kind: r.Kind.GVK, Jobs: own}.Handler()})
+		others = append(others, &sharedsource.Source{
+			Object: &v1alpha1.QueueUnit{}, Handle: parts.Waker{Kind: r.Kind.GVK, Jobs: own}.Handler(),
+		})
+	}
+	for _, other := range others {
+		other.Informers = shared
+		sources = append(sources, other)
 	}
 	for _, from := range sources {
 		if err := c.Watch(from); err != nil {

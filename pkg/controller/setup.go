@@ -46,6 +46,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/defaultqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
@@ -125,7 +126,7 @@ type Options struct {
 
 // Setup adds all reconcilers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
-	profiles := &Profiles{Informers: mgr.GetCache(), Clock: o.Clock, Served: o.Served}
+	profiles := estimate.NewProfiles(mgr.GetCache(), o.Clock, o.Served)
 	if err := mgr.Add(profiles); err != nil {
 		return err
 	}

@@ -18,10 +18,12 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/pathfinder"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
@@ -43,14 +46,14 @@ type waker struct {
 
 // jobsOfUnit are the job that the unit names and the job that would have a unit of this name.
 func (w waker) jobsOfUnit(_ context.Context, object client.Object) []reconcile.Request {
-	unit, ok := object.(*v1alpha1.QueueUnit)
+	u, ok := object.(*v1alpha1.QueueUnit)
 	if !ok {
 		return nil
 	}
-	name := w.kind.JobName(unit.Name)
-	requests := []reconcile.Request{request(unit.Namespace, name)}
-	if ref := unit.Spec.ConsumerRef; ref != nil && jobunit.RefersTo(w.kind, ref) && ref.Name != name && ref.Name != "" {
-		requests = append(requests, request(unit.Namespace, ref.Name))
+	name := w.kind.JobName(u.Name)
+	requests := []reconcile.Request{request(u.Namespace, name)}
+	if ref := u.Spec.ConsumerRef; ref != nil && jobunit.RefersTo(w.kind, ref) && ref.Name != name && ref.Name != "" {
+		requests = append(requests, request(u.Namespace, ref.Name))
 	}
 	return requests
 }
@@ -76,6 +79,27 @@ func (w waker) jobsIn(ctx context.Context, namespace string) ([]reconcile.Reques
 		requests = append(requests, request(list.Items[i].GetNamespace(), list.Items[i].GetName()))
 	}
 	return requests, nil
+}
+
+// waitingJobs are those of a namespace that are not admitted; of all namespaces for an empty name.
+func (w waker) waitingJobs(ctx context.Context, namespace string) ([]reconcile.Request, error) {
+	requests, err := w.jobsIn(ctx, namespace)
+	if err != nil || len(requests) == 0 {
+		return nil, err
+	}
+	units := &v1alpha1.QueueUnitList{}
+	if err := w.units.List(ctx, units, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	others := sets.New[types.NamespacedName]()
+	for i := range units.Items {
+		if phase := unit.Phase(units.Items[i].Status.Phase); phase.Releases() || phase.Terminal() {
+			others.Insert(client.ObjectKeyFromObject(&units.Items[i]))
+		}
+	}
+	return slices.DeleteFunc(requests, func(r reconcile.Request) bool {
+		return others.Has(types.NamespacedName{Namespace: r.Namespace, Name: w.kind.UnitName(r.Name)})
+	}), nil
 }
 
 // jobOfChild is the job that controls its child.

@@ -292,7 +292,7 @@ func (d *dequeueWrite) settled(e *Engine, now time.Time, rec *unitRecord, w *Wri
 		return
 	}
 	queue, _ := e.gauges.labels(rec)
-	e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.Admitted), 0).Seconds(), queue)
+	e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, w.decided.Sub(w.base.Admitted).Seconds(), queue)
 	e.noteAdmitted(now, rec, w)
 }
 

@@ -96,7 +96,7 @@ func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
 	rec.act().admittedAt = now
 	queue, quota := e.gauges.labels(rec)
 	e.opts.Metrics.Inc(metrics.AdmissionsTotal, queue, quota)
-	waited := max(w.decided.Sub(rec.object.CreationTimestamp.Time), 0)
+	waited := w.decided.Sub(rec.object.CreationTimestamp.Time)
 	e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, waited.Seconds(), queue)
 	e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
 }

@@ -62,6 +62,11 @@ func grouped(n int, group, total string, edits ...func(*corev1.Pod)) *corev1.Pod
 	return pod
 }
 
+// named is a pod of no group, with the name of the group.
+func named(n int, edits ...func(*corev1.Pod)) *corev1.Pod {
+	return grouped(n, "", "", append(edits, func(pod *corev1.Pod) { pod.Name = "g" })...)
+}
+
 func onNode(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n"+pod.Name, corev1.PodRunning }
 
 func phase(p corev1.PodPhase) func(*corev1.Pod) {
@@ -100,6 +105,22 @@ func TestPodGroup(t *testing.T) {
 		"all have ended": {
 			pods: []*corev1.Pod{grouped(1, "g", "2", done), grouped(2, "g", "2", done)}, counts: []int32{0}, over: true,
 			succeeded: true,
+		},
+		"a younger pod of no group has its name": {
+			pods:   []*corev1.Pod{grouped(1, "g", "2"), grouped(2, "g", "2"), named(3)},
+			counts: []int32{2}, invalid: true,
+		},
+		"that pod ends before the group": {
+			pods:   []*corev1.Pod{grouped(1, "g", "2", onNode), grouped(2, "g", "2", onNode), named(3, done)},
+			counts: []int32{2}, started: true,
+		},
+		"an older pod of no group has its name": {
+			pods:   []*corev1.Pod{named(1), grouped(2, "g", "2"), grouped(3, "g", "2")},
+			counts: []int32{1}, invalid: true,
+		},
+		"the group ends before that pod": {
+			pods:   []*corev1.Pod{named(1, onNode), grouped(2, "g", "2", done), grouped(3, "g", "2", done)},
+			counts: []int32{1}, started: true,
 		},
 		"one runs, the other was deleted": {
 			pods: []*corev1.Pod{grouped(1, "g", "2", onNode)}, counts: []int32{1}, started: true,

@@ -108,6 +108,21 @@ func TestForgetCountedTakesAllOfALabelAway(t *testing.T) {
 	require.NotPanics(t, func() { (*Set)(nil).ForgetCounted("queue", "gone") })
 }
 
+// A time between what two clocks say may be negative, and the sum of a histogram must not fall.
+func TestNoHistogramTakesATimeThatIsNegative(t *testing.T) {
+	s := New(Scheduler)
+	registry := metrics.NewKubeRegistry()
+	s.MustRegister(registry.MustRegister)
+	s.Observe(AdmissionWaitSeconds, 2, "q")
+	s.Observe(AdmissionWaitSeconds, -5, "q")
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1)
+	of := families[0].GetMetric()[0].GetHistogram()
+	require.InDelta(t, 2, of.GetSampleSum(), 0)
+	require.EqualValues(t, 2, of.GetSampleCount())
+}
+
 func TestNilSetCountsNothing(t *testing.T) {
 	var s *Set
 	s.Inc(ResyncsTotal)

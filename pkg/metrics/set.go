@@ -159,9 +159,10 @@ func (s *Set) Replace(name Name, former, now map[string]int) {
 	}
 }
 
-// Observe adds a value to a histogram.
+// Observe adds a value to a histogram. A negative value is 0: a time between what two clocks say may be negative, and a
+// sum that falls reads as a restart.
 func (s *Set) Observe(name Name, value float64, labels ...string) {
 	if s != nil {
-		s.histograms[name].WithLabelValues(labels...).Observe(value)
+		s.histograms[name].WithLabelValues(labels...).Observe(max(value, 0))
 	}
 }

@@ -80,6 +80,31 @@ func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 	}
 }
 
+// Units of one name in two namespaces have positions of their own.
+func TestPositionsOfUnitsThatShareAName(t *testing.T) {
+	e := drive(t)
+	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "shared"}, "spec": map[string]any{"queuePolicy": "Block"},
+	}}, false)
+	e.FeedUnit(madeUnit("a", "running", "Running", "shared"), false)
+	for i, namespace := range []string{"a", "b", "c"} {
+		u := madeUnit(namespace, "same", "Enqueued", "shared")
+		u.Object["spec"].(map[string]any)["priority"] = int64(9 - i)
+		e.FeedUnit(u, false)
+	}
+	require.NoError(t, e.Lead(t.Context()))
+	e.Step()
+	h := served(t, NewReader(stepped{e}, clocktesting.NewFakeClock(start)), anybody)
+	for i, namespace := range []string{"a", "b", "c"} {
+		position := fmt.Sprintf(`"position":%d`, i+1)
+		for _, path := range []string{
+			"/namespaces/" + namespace + "/units/same", "/namespaces/" + namespace + "/localqueues/shared/waitingunits",
+		} {
+			require.Contains(t, call(t, h, http.MethodGet, base+path, "u", nil).Body.String(), position, path)
+		}
+	}
+}
+
 // A dry run names no unit, as the status of a taker does not.
 func TestADryRunNamesNoUnit(t *testing.T) {
 	e := drive(t)

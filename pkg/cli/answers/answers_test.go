@@ -17,11 +17,16 @@ limitations under the License.
 package answers
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -56,4 +61,36 @@ func TestFind(t *testing.T) {
 		require.NoError(t, err, test.job)
 		require.Equal(t, test.want, u.Name, test.job)
 	}
+}
+
+// What is printed as one document is read page by page.
+func TestUnitsOfSeveralPages(t *testing.T) {
+	pages := map[string]v1alpha1.QueueUnitList{}
+	for i, token := range []string{"", "1", "2"} {
+		list := v1alpha1.QueueUnitList{}
+		list.Items = []v1alpha1.QueueUnit{{ObjectMeta: metav1.ObjectMeta{Name: "u" + token}}}
+		if i < 2 {
+			list.Continue = []string{"1", "2"}[i]
+		}
+		pages[token] = list
+	}
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	r := Reader{Objects: interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+			o := client.ListOptions{}
+			o.ApplyOptions(opts)
+			require.NotZero(t, o.Limit)
+			page := pages[o.Continue]
+			page.DeepCopyInto(into.(*v1alpha1.QueueUnitList))
+			return nil
+		},
+	})}
+	units, err := r.Units(t.Context(), "")
+	require.NoError(t, err)
+	var names []string
+	for i := range units {
+		names = append(names, units[i].Name)
+	}
+	require.Equal(t, []string{"u", "u1", "u2"}, names)
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package sharedsource lets a controller listen to a cache that outlives it.
+// Package sharedsource wakes controllers that come and go by the informers of a cache that stays.
 package sharedsource
 
 import (
@@ -32,18 +32,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Source is a cache that outlives the controller. Its handler is taken back when the controller ends.
+// Informers of a cache.
+type Informers interface {
+	GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+}
+
+// Source of events from a cache that outlives the controller. It takes its handler back when the controller ends.
 type Source struct {
-	Cache  cache.Cache
-	Object client.Object
-	Handle handler.EventHandler
+	Informers Informers
+	Object    client.Object
+	Handle    handler.EventHandler
 	// Updates says which updates are of interest; nil is all.
 	Updates predicate.Predicate
 }
 
 // Start implements source.Source.
 func (s *Source) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	informer, err := s.Cache.GetInformer(ctx, s.Object)
+	informer, err := s.Informers.GetInformer(ctx, s.Object)
 	if err != nil {
 		return err
 	}

@@ -118,11 +118,15 @@ func branches(a, b []*capacity.Level) (ofA, ofB []*capacity.Level) {
 	return nil, nil // of two trees: nothing of one is free in the other
 }
 
-// exceedsMin says that a level would be above its min with the request, or promises nothing of what is short.
+// exceedsMin says that a level would be above its min with the request, or promises nothing of what is short. Above the
+// quota of the request only what is short counts: other quotas there may have borrowed another resource, which takes
+// nothing away from the promise.
 func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
+	leaf := l == s.Ask.Leaf()
 	for i, n := range s.Ask.Need {
 		owed, named := l.Owed(s.tree.Resource(i))
-		if n > 0 && (!named && s.short[i] || named && resources.SaturatingAdd(s.inUse(l, i), n) > owed) {
+		exceeds := named && resources.SaturatingAdd(s.inUse(l, i), n) > owed
+		if n > 0 && (s.short[i] && (!named || exceeds) || leaf && exceeds) {
 			return true
 		}
 	}

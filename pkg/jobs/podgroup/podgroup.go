@@ -56,15 +56,17 @@ func NameOf(pod metav1.Object) string {
 	return pod.GetName()
 }
 
-// Of is the job that pods of one group are, nil without pods. Pods of the same shape are one pod set.
-func Of(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
-	if len(pods) == 0 {
+// Of is the job that pods of one group are, nil without pods. Pods of the same shape are one pod set. Where a group has
+// the name of a pod that is in none, the older of the two is the job: as one, the pod would end the group.
+func Of(named []*corev1.Pod) (*unstructured.Unstructured, error) {
+	if len(named) == 0 {
 		return nil, nil
 	}
-	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+	pods := slices.SortedFunc(slices.Values(named), func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	first := pods[0]
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[LabelName] != first.Labels[LabelName] })
 	group := &unstructured.Unstructured{Object: map[string]any{}}
 	group.SetGroupVersionKind(jobkind.PodKind)
 	group.SetNamespace(first.Namespace)
@@ -87,7 +89,7 @@ func Of(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
 		"first": first.Name, "total": totalOf(first), "pods": sets,
 	}
 	status := statusOfGroup(pods)
-	status["sets"] = readySets
+	status["sets"], status["strangers"] = readySets, int64(len(named)-len(pods))
 	group.Object["status"] = status
 	return group, nil
 }

@@ -19,7 +19,9 @@ limitations under the License.
 package podrequest
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -68,9 +70,29 @@ func (c *Creation) Request(template *corev1.PodTemplateSpec) (corev1.ResourceLis
 	if err != nil {
 		return nil, err
 	}
+	if err := checkPodLevel(&pod.Spec, resourcehelper.AggregateContainerRequests(pod,
+		resourcehelper.PodResourcesOptions{})); err != nil {
+		return nil, err
+	}
 	request := resourcehelper.PodRequests(pod,
 		resourcehelper.PodResourcesOptions{ExcludeOverhead: c.Gates.IgnorePodOverhead})
 	return request, check(request)
+}
+
+// checkPodLevel finds pods that ask for less than their containers. The API server makes none of them, so their job
+// would hold quota for nothing.
+func checkPodLevel(spec *corev1.PodSpec, containers corev1.ResourceList) error {
+	if spec.Resources == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(containers)) {
+		sum := containers[name]
+		if asked, said := spec.Resources.Requests[name]; said && asked.Cmp(sum) < 0 {
+			return fmt.Errorf("%w: spec.resources asks for %s %s, less than the %s of its containers", ErrRequest,
+				asked.String(), name, sum.String())
+		}
+	}
+	return nil
 }
 
 // Pod is a pod of the template as the scheduler gets to see it, as far as its quota and its request depend on it. The

@@ -94,6 +94,8 @@ func TestPodRequestRefuses(t *testing.T) {
 		"sum beyond 64 bits": "{containers: [{name: a, resources: {requests: {memory: 6Ei}}}, {name: b, " +
 			"resources: {requests: {memory: 6Ei}}}]}",
 		"negative overhead": "{overhead: {cpu: -1}, containers: [{name: a}]}",
+		"less than its containers": "{resources: {requests: {cpu: 1, memory: 9Gi}}, containers: [{name: a, resources: " +
+			"{requests: {cpu: 1, memory: 5Gi}}}, {name: b, resources: {requests: {cpu: 500m}}}]}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Of(podTemplate(t, spec))

@@ -18,8 +18,10 @@ package podset
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +82,8 @@ func raySubmitter(_, _ map[string]any) (map[string]any, error) {
 var sparkReads = []Source{
 	{Path: PathOf(".cores")}, {Path: PathOf(".coreRequest")}, {Path: PathOf(".coreLimit")}, {Path: PathOf(".memory")},
 	{Path: PathOf(".memoryOverhead")}, {Path: PathOf(".gpu")}, {Path: PathOf(".priorityClassName")},
-	{Path: PathOf(".schedulerName")},
+	{Path: PathOf(".schedulerName")}, {Path: PathOf(".runtimeClassName")},
+	{Path: PathOf(".terminationGracePeriodSeconds")},
 	{Path: PathOf(".nodeSelector")}, {Path: PathOf(".tolerations")}, {Path: PathOf(".affinity")},
 	{Path: PathOf(".template")},
 	{Path: PathOf(".sidecars")}, {Path: PathOf(".initContainers")},
@@ -111,12 +114,7 @@ func sparkTemplate(role, container string) func(job, object map[string]any) (map
 			spec = map[string]any{}
 			template["spec"] = spec
 		}
-		for _, key := range []string{"priorityClassName", "schedulerName", "tolerations", "affinity"} {
-			if value, ok := object[key]; ok {
-				spec[key] = value
-			}
-		}
-		sparkScheduling(job, spec)
+		sparkScheduling(job, object, spec)
 		containers, _ := spec["containers"].([]any)
 		main := map[string]any{"name": name}
 		if len(containers) > 0 {
@@ -126,18 +124,53 @@ func sparkTemplate(role, container string) func(job, object map[string]any) (map
 			containers = containers[1:]
 		}
 		main["resources"] = resources
-		sidecars, _ := object["sidecars"].([]any)
-		spec["containers"] = append(append([]any{main}, containers...), sidecars...)
-		if list, ok := object["initContainers"].([]any); ok {
-			spec["initContainers"] = list
+		spec["containers"] = withContainers(append([]any{main}, containers...), object["sidecars"])
+		if inits := withContainers(spec["initContainers"], object["initContainers"]); len(inits) > 0 {
+			spec["initContainers"] = inits
 		}
 		return template, nil
 	}
 }
 
-// sparkScheduling takes over what the whole application says of all its pods.
-func sparkScheduling(job, spec map[string]any) {
-	if selector, ok := Lookup(job, PathOf(".spec.nodeSelector")).(map[string]any); ok {
+// withContainers appends those that are not there yet, as the webhook of spark-operator does.
+func withContainers(list, more any) []any {
+	have, _ := list.([]any)
+	others, _ := more.([]any)
+	name := func(container any) [2]any {
+		fields, _ := container.(map[string]any)
+		return [2]any{fields["name"], fields["image"]}
+	}
+	for _, container := range others {
+		if !slices.ContainsFunc(have, func(known any) bool { return name(known) == name(container) }) {
+			have = append(have, container)
+		}
+	}
+	return have
+}
+
+// sparkScheduling makes of a template what Spark and the webhook of spark-operator do. What the section says replaces
+// most of it, its tolerations come in addition. The template, the application and the section select nodes together.
+func sparkScheduling(job, section, spec map[string]any) {
+	for _, key := range []string{
+		"priorityClassName", "schedulerName", "affinity", "runtimeClassName", "terminationGracePeriodSeconds",
+	} {
+		if value, ok := section[key]; ok {
+			spec[key] = value
+		}
+	}
+	tolerations, _ := spec["tolerations"].([]any)
+	if more, ok := section["tolerations"].([]any); ok {
+		spec["tolerations"] = append(tolerations, more...)
+	}
+	selector, _ := spec["nodeSelector"].(map[string]any)
+	for _, more := range []any{Lookup(job, PathOf(".spec.nodeSelector")), section["nodeSelector"]} {
+		fields, _ := more.(map[string]any)
+		if selector == nil && len(fields) > 0 {
+			selector = map[string]any{}
+		}
+		maps.Copy(selector, fields)
+	}
+	if selector != nil {
 		spec["nodeSelector"] = selector
 	}
 	if class, ok := Lookup(job, PathOf(".spec.batchSchedulerOptions.priorityClassName")).(string); ok && class != "" {
@@ -146,9 +179,7 @@ func sparkScheduling(job, spec map[string]any) {
 		}
 	}
 	if scheduler, ok := Lookup(job, PathOf(".spec.batchScheduler")).(string); ok && scheduler != "" {
-		if spec["schedulerName"] == nil {
-			spec["schedulerName"] = scheduler
-		}
+		spec["schedulerName"] = scheduler // whatever the section says
 	}
 }
 

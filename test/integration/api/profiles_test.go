@@ -38,6 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
@@ -62,12 +63,12 @@ func controllerCache(t *testing.T) cache.Cache {
 	return c
 }
 
-func profilesOf(t *testing.T, c cache.Cache) *controller.Profiles {
+func profilesOf(t *testing.T, c cache.Cache) *estimate.Profiles {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	p := &controller.Profiles{Informers: c, Clock: clock.RealClock{},
-		Served: servedHere(ctx, t, server.RESTConfig(controlplane.ControllerIdentity))}
+	p := estimate.NewProfiles(c, clock.RealClock{},
+		servedHere(ctx, t, server.RESTConfig(controlplane.ControllerIdentity)))
 	go func() { _ = p.Start(ctx) }()
 	return p
 }

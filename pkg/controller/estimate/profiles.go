@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+// Package estimate watches what the cluster does to new pods, on which the requests of jobs depend.
+package estimate
 
 import (
 	"context"
@@ -26,9 +27,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/sharedsource"
 )
 
 // profilesPatience is how long estimates wait for profiles that are served and do not come.
@@ -37,17 +38,20 @@ const profilesPatience = 30 * time.Second
 // Profiles reads ClusterColocationProfiles where the cluster has them. Their CRD belongs to Koordinator and may come
 // later or never: nothing waits for it. It is safe for concurrent use.
 type Profiles struct {
-	// Informers of the cache.
-	Informers interface {
-		GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
-	}
-	Clock clock.PassiveClock
-	// Served says whether the CRD is there.
-	Served *served.Index
+	informers sharedsource.Informers
+	clock     clock.PassiveClock
+	// served says whether the CRD is there.
+	served *served.Index
 
-	// found is nil until the CRD was found; looked is when it was first looked for.
+	// found is nil until the CRD was found; looked is when it was first looked for. came is closed when it was found.
 	found  atomic.Pointer[found]
 	looked atomic.Pointer[time.Time]
+	came   chan struct{}
+}
+
+// NewProfiles reads from a cache.
+func NewProfiles(informers sharedsource.Informers, clk clock.PassiveClock, index *served.Index) *Profiles {
+	return &Profiles{informers: informers, clock: clk, served: index, came: make(chan struct{})}
 }
 
 type found struct{ informer cache.Informer }
@@ -62,29 +66,31 @@ func (p *Profiles) Readable() bool {
 // again.
 func (p *Profiles) Settled() bool {
 	looked := p.looked.Load()
-	return looked != nil && (p.found.Load() == nil || p.Readable() || p.Clock.Since(*looked) > profilesPatience)
+	return looked != nil && (p.found.Load() == nil || p.Readable() || p.clock.Since(*looked) > profilesPatience)
 }
 
 // Start looks for the CRD until it is found.
 func (p *Profiles) Start(ctx context.Context) error {
-	err := p.look(ctx)
+	err := p.Look(ctx)
 	if err == nil {
 		return nil
 	}
-	_ = p.Served.Wait(ctx, p.look, v1alpha1.GroupVersion) // the context's error: it ended
+	_ = p.served.Wait(ctx, p.Look, v1alpha1.GroupVersion) // the context's error: it ended
 	return nil
 }
 
 // NeedLeaderElection: a standby has read the profiles by the time it leads.
 func (p *Profiles) NeedLeaderElection() bool { return false }
 
-// look returns nil once there is nothing more to look for.
-func (p *Profiles) look(ctx context.Context) error {
-	informer, err := p.Informers.GetInformer(ctx, &v1alpha1.ClusterColocationProfile{}, cache.BlockUntilSynced(false))
-	now := p.Clock.Now()
+// Look returns nil once there is nothing more to look for.
+func (p *Profiles) Look(ctx context.Context) error {
+	informer, err := p.informers.GetInformer(ctx, &v1alpha1.ClusterColocationProfile{}, cache.BlockUntilSynced(false))
+	now := p.clock.Now()
 	if err == nil {
 		p.looked.Store(&now) // before it is found: the patience begins now
-		p.found.Store(&found{informer})
+		if p.found.CompareAndSwap(nil, &found{informer}) {
+			close(p.came)
+		}
 		klog.FromContext(ctx).Info("Requests are estimated with ClusterColocationProfiles")
 		return nil
 	}
