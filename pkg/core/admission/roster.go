@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/restraint"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -46,7 +47,7 @@ type roster struct {
 	accounts *accounts.Accounts
 	telling  *schedule
 	takers   *reclaim.Takers
-	vain     reclaim.Vain
+	vain     restraint.Vain
 
 	// touched are the units of which a fact has changed, or that others depend on, in order.
 	touched []*record

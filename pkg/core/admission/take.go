@@ -22,11 +22,13 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/restraint"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
@@ -47,7 +49,7 @@ type taking struct {
 	tree   *capacity.Tree
 	roster *roster
 	pass   *pass
-	turns  reclaim.Turns
+	turns  restraint.Turns
 }
 
 // take has the first head take that has the right to, and says whether there is one.
@@ -58,8 +60,8 @@ func (t *taking) take(now time.Time, plan *writes.Plan) bool {
 		return launched
 	}
 	among, leaving := t.holders(now)
-	requests := each(heads, func(u *record) reclaim.Request {
-		return reclaim.Request{Quota: u.spec.Quota, Searched: u.group.Notes.searched}
+	requests := each(heads, func(u *record) restraint.Request {
+		return restraint.Request{Quota: u.spec.Quota, Searched: u.group.Notes.searched}
 	})
 	for _, i := range t.turns.Order(now, requests, mostSearches) {
 		if t.search(now, heads[i], among, leaving, plan) {
@@ -103,7 +105,7 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 // pauses says that units do not take, since what others took for the same lately was for nothing.
 func (t *taking) pauses(now time.Time, with []*record) bool {
 	for _, u := range with {
-		if until, times := t.roster.vain.Until(now, beneficiary(u)); times > 0 {
+		if until, times := t.roster.vain.Until(now, restraint.Of(&u.spec)); times > 0 {
 			t.hinder(now, with[0].group, reclaim.Obstacle{InVain: times, Until: until})
 			t.again(until)
 			return true
@@ -269,10 +271,6 @@ func (t *taking) promised(but []*record) (promised []holder) {
 	return promised
 }
 
-func beneficiary(u *record) reclaim.Beneficiary {
-	return reclaim.Beneficiary{Namespace: u.spec.Namespace(), Quota: u.spec.Quota}
-}
-
 // ReservedAt is what is kept from pods outside of units at a level and below it: what units hold beyond their pods, and
 // what those ask for that take what others hold. What is taken comes free before the taker holds it, and a pod that
 // waits would bind in that moment. So the top counts as well while something is taken; else it keeps nothing.
@@ -299,12 +297,11 @@ func setTakes(r *roster, now time.Time, u *record) {
 		holds = takesFrom(u)
 	}
 	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds, isTaking(u) && u.taking != "")
-	if len(changed) == 0 {
-		judgeTaking(r, now, u, holds, false)
-		return
+	spared, uses := 0, []holding.Use(nil)
+	if len(changed) > 0 {
+		uses = r.holdings.Uses()
 	}
-	spared := 0
-	for _, use := range r.holdings.Uses() {
+	for _, use := range uses {
 		if o, known := r.units[use.Key]; known && slices.Contains(changed, o.spec.Hold()) {
 			r.touch(o)
 			if use.Holds && o.stage != stageEvicting {
@@ -312,24 +309,14 @@ func setTakes(r *roster, now time.Time, u *record) {
 			}
 		}
 	}
-	judgeTaking(r, now, u, holds, len(changed) > spared)
-}
-
-// judgeTaking notes whether what a unit took was for nothing: it gives up after somebody has lost what it held for it,
-// or gives back what it got before a pod of it is on a node.
-func judgeTaking(r *roster, now time.Time, u *record, holds string, lost bool) {
-	switch {
-	case holds != "" || isTaking(u):
-	case u.holding && lost:
-		u.own().took = true
-	case u.holding && u.took:
-		if _, assigned := r.holdings.Pods(u.spec.Key); assigned > 0 {
-			u.tenure.took = false
-			r.vain.Used(beneficiary(u))
-		}
-	case !u.holding && (lost || u.took):
-		u.own().took = false
-		r.vain.Note(now, beneficiary(u))
+	took, inVain := r.vain.Judge(now, restraint.Of(&u.spec), restraint.Taking{
+		Takes: holds != "" || isTaking(u), Holds: u.holding, Took: u.took, Lost: len(changed) > spared,
+		OnNode: func() bool { _, assigned := r.holdings.Pods(u.spec.Key); return assigned > 0 },
+	})
+	if took != u.took {
+		u.own().took = took
+	}
+	if inVain {
 		r.progress.takenInVain++
 	}
 }

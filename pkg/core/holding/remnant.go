@@ -52,11 +52,15 @@ const (
 // leavesBy is until when the pods of a remnant are on their way out. After that nobody asks them to go, or something
 // keeps them: they may stay for ever.
 func (b *Book) leavesBy(key string, p *remnant) time.Time {
-	by := p.since.Add(orderlyExit)
-	if at, stays := b.ledger.GoneBy(key); !stays {
-		by = ordered.Earlier(ordered.Later(by, at.Add(orderlyExit)), p.since.Add(longestExit))
+	soon := p.since.Add(orderlyExit)
+	by := soon
+	for pod := range b.ledger.Assigned(key) {
+		if !pod.Leaving && !pod.Late {
+			return soon
+		}
+		by = ordered.Later(by, pod.GoneBy.Add(orderlyExit))
 	}
-	return by
+	return ordered.Earlier(by, p.since.Add(longestExit))
 }
 
 // Keep begins, moves or ends the place that the pods of a unit keep, and says whether that changes anything. at is the
@@ -82,7 +86,7 @@ func (b *Book) Keep(now time.Time, key string, at *Place) (changed bool) {
 	case kept:
 		return false
 	default:
-		next.Namespace, next.Quota = (&unit.Unit{Key: key}).Namespace(), b.ledger.ChargedAt(key)
+		next.Namespace, next.Quota = (&unit.Unit{Key: key}).Namespace(), b.chargedAt(key)
 	}
 	if kept && next == former {
 		return false
@@ -92,6 +96,16 @@ func (b *Book) Keep(now time.Time, key string, at *Place) (changed bool) {
 	}
 	b.beginRemnant(key, next)
 	return true
+}
+
+// chargedAt is the quota, the first by its name, that pods on nodes of a unit are charged to.
+func (b *Book) chargedAt(key string) (at string) {
+	for p := range b.ledger.Assigned(key) {
+		if at == "" || p.Level < at {
+			at = p.Level
+		}
+	}
+	return at
 }
 
 func (b *Book) beginRemnant(key string, p remnant) {

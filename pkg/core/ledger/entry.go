@@ -17,9 +17,9 @@ limitations under the License.
 package ledger
 
 import (
-	"time"
+	"iter"
+	"maps"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -254,27 +254,12 @@ func (l *Ledger) Pods(key string) (all, assigned int) {
 	return len(e.assigned.pods) + len(e.idle.pods), len(e.assigned.pods)
 }
 
-// GoneBy is when the last assigned pod of a unit is to be gone; stays says that one of them is not being deleted.
-func (l *Ledger) GoneBy(key string) (at time.Time, stays bool) {
+// Assigned are the assigned pods of a unit, in no order.
+func (l *Ledger) Assigned(key string) iter.Seq[Pod] {
 	if e, ok := l.entries[key]; ok {
-		for _, p := range e.assigned.pods {
-			stays = stays || !p.Leaving && !p.Late
-			at = ordered.Later(at, p.GoneBy)
-		}
+		return maps.Values(e.assigned.pods)
 	}
-	return at, stays
-}
-
-// ChargedAt is the level, the first by its name, that assigned pods of a unit are charged to.
-func (l *Ledger) ChargedAt(key string) (at string) {
-	if e, ok := l.entries[key]; ok {
-		for _, p := range e.assigned.pods {
-			if at == "" || p.Level < at {
-				at = p.Level
-			}
-		}
-	}
-	return at
+	return func(func(Pod) bool) {}
 }
 
 // outstanding is max(0, held - assigned), by resource, and at most what the pods still to come are expected to ask for.

@@ -18,6 +18,7 @@ package reclaim
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -126,18 +127,14 @@ func (s *Search[T]) compare(a, b *Holder[T]) int {
 // excess is what units of the quota of a unit hold of the resource with this number beyond what it may use while all
 // others ask for theirs: its limit where that is a share, else its min. Of several quotas the greatest counts.
 func (s *Search[T]) excess(h *Holder[T], i int) int64 {
-	most := s.excessAt(h.Parts[0].leaf(), i)
-	for p := range h.Parts[1:] {
-		most = max(most, s.excessAt(h.Parts[1:][p].leaf(), i))
+	name, most := s.tree.Resource(i), int64(math.MinInt64)
+	for p := range h.Parts {
+		leaf := h.Parts[p].leaf()
+		share, _ := leaf.Owed(name)
+		if leaf.Spec().Shared {
+			share, _ = leaf.Limit().List().Get(name)
+		}
+		most = max(most, resources.SaturatingSub(s.held.at(leaf, i), share))
 	}
 	return most
-}
-
-func (s *Search[T]) excessAt(leaf *capacity.Level, i int) int64 {
-	name := s.tree.Resource(i)
-	share, _ := leaf.Owed(name)
-	if leaf.Spec().Shared {
-		share, _ = leaf.Limit().List().Get(name)
-	}
-	return resources.SaturatingSub(s.held.at(leaf, i), share)
 }

@@ -14,9 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package reclaim
+package restraint
 
-import "time"
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
 
 const (
 	// firstPause is for how long nobody takes for whom something was taken for nothing, at first; longestPause at most.
@@ -28,6 +32,9 @@ const (
 // Beneficiary is for whom units take: those of one namespace, for one quota.
 type Beneficiary struct{ Namespace, Quota string }
 
+// Of is for whom a unit takes.
+func Of(u *unit.Unit) Beneficiary { return Beneficiary{Namespace: u.Namespace(), Quota: u.Quota} }
+
 // Vain remembers who took what others held, and gave it back before a pod of it was on a node. It is about namespaces
 // and quotas, so that it lasts when a job is deleted. The zero value remembers nobody.
 type Vain struct{ of map[Beneficiary]pause }
@@ -35,6 +42,33 @@ type Vain struct{ of map[Beneficiary]pause }
 type pause struct {
 	times int
 	until time.Time
+}
+
+// Taking is how far a unit has come that takes what others hold.
+type Taking struct {
+	// Takes: it takes something, or is about to. Holds: it holds quota.
+	Takes, Holds bool
+	// Lost: others have just lost for it what they held. Took: they did, and none of its pods has been on a node since.
+	Lost, Took bool
+	// OnNode says that a pod of it is on a node.
+	OnNode func() bool
+}
+
+// Judge says whether a unit took something of which no pod has been on a node yet, and whether that was in vain: it gives
+// up after others have lost what they held, or gives back what it got before a pod of it is on a node.
+func (v *Vain) Judge(now time.Time, by Beneficiary, t Taking) (took, inVain bool) {
+	switch {
+	case t.Takes:
+	case t.Holds && t.Lost:
+		return true, false
+	case t.Holds && t.Took && t.OnNode():
+		v.Used(by)
+		return false, false
+	case !t.Holds && (t.Lost || t.Took):
+		v.Note(now, by)
+		return false, true
+	}
+	return t.Took, false
 }
 
 // Note that something was taken for nothing: nobody takes there for a while that doubles each time.
