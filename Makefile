@@ -78,7 +78,7 @@ mutants: ## Plant every bug of test/mutants in turn; the tests must notice each.
 	@$(GO) run ./test/cmd/mutants $(ARGS)
 
 .PHONY: test-race
-test-race: ## Run core, engine, controller and jobs under the race detector
+test-race: ## Run core, engine, controller, jobs and what else has goroutines under the race detector
 	@hack/test.sh race
 
 # Plans to run; each is made from a seed, and a plan that fails prints its seed.
