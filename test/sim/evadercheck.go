@@ -53,9 +53,8 @@ type spoil struct {
 	key, quota string
 	by         *replica
 	rv         int64
-	// held: it got it. gaveUp is the change by which it stopped taking and waits on. It may get it all the same.
-	held   bool
-	gaveUp *change
+	// held: it got it. gaveUp: it stopped taking and waits on. It may get it all the same, so that is not counted.
+	held, gaveUp bool
 }
 
 type inVain struct {
@@ -105,24 +104,20 @@ func (c *checker) onSpoils(before *object, ch *change) {
 // follow what becomes of a unit for which somebody has lost what it held.
 func (c *checker) follow(s *spoil, ch *change) {
 	switch o := ch.after; {
-	case holds(o):
-		s.held, s.gaveUp = true, nil
-	case takes(o) && s.gaveUp != nil:
-		c.forNothing(s, s.gaveUp)
-		delete(c.lost, o.uid())
-	case takes(o):
+	case holds(o), takes(o):
+		s.held, s.gaveUp = holds(o), false
 	case s.held:
 		c.forNothing(s, ch)
 		delete(c.lost, o.uid())
-	case s.gaveUp == nil:
-		s.gaveUp = ch
+	default:
+		s.gaveUp = true
 	}
 }
 
 // goes: a unit that has taken is deleted. If it had stopped taking, what it took may have come back before.
 func (c *checker) goes(ch *change) {
 	s := c.lost[ch.before.uid()]
-	if delete(c.lost, ch.before.uid()); s != nil && s.gaveUp == nil {
+	if delete(c.lost, ch.before.uid()); s != nil && !s.gaveUp {
 		c.forNothing(s, ch)
 	}
 }
@@ -161,8 +156,6 @@ func (c *checker) spent(pod *object) {
 		if o := c.w.api.get(units, s.key); o != nil && o.uid() == uid && consumerOf(o) == job {
 			delete(c.lost, uid)
 			delete(c.vain, s.quota)
-			// Who waits on may have left what it took to this one.
-			maps.DeleteFunc(c.lost, func(_ types.UID, o *spoil) bool { return o.quota == s.quota && o.gaveUp != nil })
 		}
 	}
 }
