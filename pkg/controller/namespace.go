@@ -25,6 +25,7 @@ import (
 
 // namespaceChanged: its labels, or the greatest priority that its jobs may have.
 var namespaceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return predicate.LabelChangedPredicate{}.Update(e) || e.ObjectOld.GetAnnotations()[queuev1alpha1.AnnotationMaxPriority] !=
-		e.ObjectNew.GetAnnotations()[queuev1alpha1.AnnotationMaxPriority]
+	const most = queuev1alpha1.AnnotationMaxPriority
+	return predicate.LabelChangedPredicate{}.Update(e) ||
+		e.ObjectOld.GetAnnotations()[most] != e.ObjectNew.GetAnnotations()[most]
 }}

@@ -438,7 +438,8 @@ func withoutCounts(u *unstructured.Unstructured) (sets [][2]any) {
 }
 
 // validJob is what the API server refuses of a job: its template may change only while it is suspended and has not
-// begun, and then only in its metadata; completions only of an Indexed one, to its parallelism. Annotations are bounded.
+// begun, and then only in its metadata; completions only of an Indexed one, to its parallelism. Annotations are
+// bounded.
 func validJob(before, after *unstructured.Unstructured) error {
 	if n := lengthOf(after.GetAnnotations()); n > mostAnnotations {
 		return fmt.Errorf("metadata.annotations: Too long: may not be more than %d bytes", mostAnnotations)

@@ -29,8 +29,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// What is promised of preemption whatever a tenant does: nobody loses what its quota is promised for pods that belong to
-// no unit; what a unit takes is not for such pods; who takes for nothing waits before it takes again; and a job that
+// What is promised of preemption whatever a tenant does: nobody loses what its quota is promised for pods that belong
+// to no unit; what a unit takes is not for such pods; who takes for nothing waits before it takes again; and a job that
 // loses its admission stops. As far as a leader knew of it when it decided.
 
 const (
@@ -174,7 +174,8 @@ func (c *checker) takesAgain(ch *change) {
 	}
 }
 
-// takesBorrowed: units lose what the units of their quota hold above its min, and nothing for pods without a unit (I14).
+// takesBorrowed: units lose what the units of their quota hold above its min, and nothing for pods without a unit
+// (I14).
 func (c *checker) takesBorrowed(before *object, ch *change) {
 	d := ch.by.decision
 	var known []string
@@ -323,7 +324,8 @@ func (c *checker) leftFor(taker, pod *object, level string, sum, limit amounts) 
 	}
 }
 
-// leaves is what will be given back at each level, and everywhere: what a unit takes, and pods whose unit holds nothing.
+// leaves is what will be given back at each level, and everywhere: what a unit takes, and pods whose unit holds
+// nothing.
 func (c *checker) leaves(taker *object) (byLevel map[string]amounts, all amounts) {
 	byLevel = map[string]amounts{}
 	add := func(o *object, amount amounts) {

@@ -23,8 +23,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// CheckTermination finds pods that would keep their quota for longer than this after the job was suspended; with zero it
-// does not look. Resuming writes the label of the quota into them, and the policies, where they are enforced at all,
+// CheckTermination finds pods that would keep their quota for longer than this after the job was suspended; with zero
+// it does not look. Resuming writes the label of the quota into them, and the policies, where they are enforced at all,
 // learn only later in which namespaces jobs are queued that name none.
 func (d *Demand) CheckTermination(most int64) {
 	if d.Problem != nil || most == 0 {

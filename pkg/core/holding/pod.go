@@ -40,7 +40,7 @@ type Pod struct {
 	// those that its unit may have.
 	Leaving      bool
 	LeavingSince time.Time
-	// GoneBy is when it is to be gone: its grace period is over then.
+	// GoneBy is when its grace period is over.
 	GoneBy time.Time
 }
 

@@ -50,7 +50,7 @@ const (
 )
 
 // leavesBy is until when the pods of a remnant are on their way out. After that nobody asks them to go, or something
-// keeps them: they may stay for ever.
+// keeps them.
 func (b *Book) leavesBy(key string, p *remnant) time.Time {
 	soon := p.since.Add(orderlyExit)
 	by := soon

@@ -40,7 +40,8 @@ func (b *Book) Uses() []Use {
 		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), Holds: true})
 	}
 	for key, at := range b.remnants {
-		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), LeavesBy: b.leavesBy(key, &at)})
+		amount := b.ledger.Uses(key, at.Quota)
+		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: amount, LeavesBy: b.leavesBy(key, &at)})
 	}
 	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Key, b.Key) })
 	return uses

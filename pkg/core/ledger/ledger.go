@@ -34,7 +34,7 @@ type Pod struct {
 	// Leaving: the pod is being deleted. It is charged until it is gone, and materialises nothing: what its unit holds is
 	// for its successor. Late: it has been leaving for so long that it counts as one that stays.
 	Leaving, Late bool
-	// GoneBy is when a pod that is being deleted is to be gone.
+	// GoneBy is when the grace period of a pod is over that is being deleted.
 	GoneBy time.Time
 	// Held: it is not let go, for another cause than quota.
 	Held bool

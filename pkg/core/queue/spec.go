@@ -88,8 +88,8 @@ type Preemption struct {
 	DryRun bool
 }
 
-// DefaultMinRunTime is the MinRunTime of a queue that names none. So who has jobs suspended again and again, for something
-// that never runs, costs others a part of their work and not all of it.
+// DefaultMinRunTime is the MinRunTime of a queue that names none. So who has jobs suspended again and again, for
+// something that never runs, costs others a part of their work and not all of it.
 const DefaultMinRunTime = time.Minute
 
 // MostMinRunTime bounds the MinRunTime of a queue, so that a loan is not a gift. The schema of Queue bounds it as well.

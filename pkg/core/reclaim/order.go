@@ -72,8 +72,8 @@ func (h *Holder[T]) work(d time.Duration) (of []float64) {
 }
 
 // Sort joins those of a gang group, and has those come first that cost the least but for lost work. Those of one cost
-// stay in their order. A unit that nothing but its own end gives back stays by itself: the rest of its gang group may be
-// taken.
+// stay in their order. A unit that nothing but its own end gives back stays by itself: the rest of its gang group may
+// be taken.
 func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
 	gangs := map[string]int{} // where those of a gang group are
 	for i := range units {

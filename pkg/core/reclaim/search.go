@@ -57,8 +57,9 @@ type Part struct {
 
 func (p *Part) leaf() *capacity.Level { return p.Route.Levels[0] }
 
-// Join has another unit of the same gang group be taken with these, or not at all. The group has no protection that one
-// of its units lacks, and costs no more than the cheapest: else one small unit would keep all that the group has borrowed.
+// Join has another unit of the same gang group be taken with these, or not at all. The group has the protection of its
+// least protected unit, and the priority and evictions of the cheapest. Else one small unit would keep all that the
+// group has borrowed.
 func (h *Holder[T]) Join(o *Holder[T]) {
 	h.Of = append(h.Of, o.Of...)
 	for _, part := range o.Parts {

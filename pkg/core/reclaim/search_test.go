@@ -263,8 +263,8 @@ func TestAGangGroupIsTakenBesideASmallUnit(t *testing.T) {
 	}
 }
 
-// Lost work is counted in what is short, so that a unit with few large pods is not taken before one with many small ones,
-// and a unit with much of something else is.
+// Lost work is counted in what is short, so that a unit with few large pods is not taken before one with many small
+// ones, and a unit with much of something else is.
 func TestLostWorkIsThatOfWhatIsShort(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

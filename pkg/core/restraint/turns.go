@@ -22,18 +22,18 @@ import (
 	"time"
 )
 
-// Turns has quotas take turns: who makes many requests of one quota delays those of the same quota alone. The zero value
-// has looked for nobody.
+// Turns has quotas take turns: many requests of one quota delay those of the same quota alone. The zero value has
+// looked for nobody.
 type Turns struct{ last map[string]time.Time }
 
-// Request that somebody is to be looked for from whom it could take. Searched is when that was done last.
+// Request for somebody from whom it could take. Searched is when somebody was looked for last.
 type Request struct {
 	Quota    string
 	Searched time.Time
 }
 
-// Order returns the places of the requests to look for now, at most so many: one of each quota before the second of any,
-// and those first for which nobody looked for longest. It takes for granted that somebody is looked for, for each.
+// Order returns the places of the requests for which somebody is looked for now, at most so many. One of each quota
+// comes before the second of any, and those come first for which nobody looked for longest.
 func (t *Turns) Order(now time.Time, requests []Request, most int) []int {
 	last, order := make(map[string]time.Time, len(requests)), make([]int, len(requests))
 	for i, r := range requests {

@@ -54,8 +54,8 @@ type Taking struct {
 	OnNode func() bool
 }
 
-// Judge says whether a unit took something of which no pod has been on a node yet, and whether that was in vain: it gives
-// up after others have lost what they held, or gives back what it got before a pod of it is on a node.
+// Judge says whether a unit took something and has had no pod on a node since, and whether that was in vain. It was if
+// the unit gives up after others have lost what they held, or gives back what it got before a pod of it is on a node.
 func (v *Vain) Judge(now time.Time, by Beneficiary, t Taking) (took, inVain bool) {
 	switch {
 	case t.Takes:

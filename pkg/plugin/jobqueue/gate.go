@@ -177,10 +177,7 @@ func (g *Gate) verdict(pod *corev1.Pod) verdict {
 func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerReference) verdict {
 	top := g.topOf(snapshot, pod.Namespace, owner)
 	if snapshot.AdmittedConsumer(top.uid) {
-		if top.seen && top.job.Annotations[v1alpha1.AnnotationSuspendedBy] != "" {
-			return suspended
-		}
-		return granted(snapshot, pod)
+		return ofAdmitted(snapshot, pod, &top)
 	}
 	if v := g.ofOtherKind(pod.Namespace, &top); v != unseen && !snapshot.UnitOfConsumer(top.uid) {
 		return v
@@ -210,6 +207,14 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 		return overdue
 	}
 	return v
+}
+
+// ofAdmitted judges a pod of a job whose unit is admitted. No pod goes of a job that is marked as suspended.
+func ofAdmitted(snapshot Snapshot, pod *corev1.Pod, top *topJob) verdict {
+	if top.seen && top.job.Annotations[v1alpha1.AnnotationSuspendedBy] != "" {
+		return suspended
+	}
+	return granted(snapshot, pod)
 }
 
 // ofOtherKind judges pods of a job of a kind that is not managed, and of a job that such a one made and resumes; unseen
