@@ -26,11 +26,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 )
 
-// Another job of 8 pods was resumed just now, on an API server that takes 4 pods in a second. The job is resumed in its
+// Another job of 32 pods was resumed just now, on an API server that takes 16 pods in a second. The job is resumed in its
 // turn, and keeps it however often it is reconciled.
 func TestAJobIsResumedInItsTurn(t *testing.T) {
 	w := newWorld(t, newJob())
-	other := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Admissions: []v1alpha1.Admission{{Replicas: 8}}}}
+	other := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Admissions: []v1alpha1.Admission{{Replicas: 32}}}}
 	pace := turns.New(w.clock, func() int { return 1 })
 	w.r.Shared.Turns = pace
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle(), "units are created at once")

@@ -18,6 +18,7 @@ package quota_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,6 +102,9 @@ func compareRequests(t *rapid.T, gates podrequest.Gates) {
 	pod := createdPod(t, creation, template)
 	want := core.PodRequests(pod)
 	have, err := creation.Request(template)
+	if template.Spec.Resources != nil && errors.Is(err, podrequest.ErrRequest) {
+		t.Skip("the API server makes no pod that asks for less than its containers")
+	}
 	require.NoError(t, err)
 	require.Equal(t, amounts(want), amounts(have))
 

@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// podsPerWrite is how many pods may start in a second for each write that may be in flight: 8 a second with a busy
-	// API server, and 128 with one that is prompt.
+	// podsPerWrite is how many pods may start in a second for each write that may be in flight: 32 a second with a busy
+	// API server, and 512 with one that is prompt.
 	podsPerWrite = 16
 	// mostPods is what a job counts at most, so that one large job does not hold others up for long.
 	mostPods = 64

@@ -65,20 +65,20 @@ func TestAnIdlePaceSavesNothingUp(t *testing.T) {
 	writes := 2
 	s, clk := paceOf(&writes)
 	clk.SetTime(start.Add(time.Hour))
-	require.Zero(t, s.wait(s.take(8)))
-	require.Equal(t, time.Second, s.wait(s.take(8)).Round(time.Millisecond))
+	require.Zero(t, s.wait(s.take(2*podsPerWrite)))
+	require.Equal(t, time.Second, s.wait(s.take(2*podsPerWrite)).Round(time.Millisecond))
 }
 
 // A turn is as far away as the pace of now says.
 func TestATurnComesSoonerOnceTheServerIsPrompt(t *testing.T) {
-	writes := 2
+	writes := 1
 	s, clk := paceOf(&writes)
-	s.take(64)
+	s.take(4 * podsPerWrite)
 	turn := s.take(1)
-	require.Equal(t, 8*time.Second, s.wait(turn).Round(time.Millisecond))
-	clk.SetTime(start.Add(4 * time.Second))
 	require.Equal(t, 4*time.Second, s.wait(turn).Round(time.Millisecond))
-	writes = 32
+	clk.SetTime(start.Add(2 * time.Second))
+	require.Equal(t, 2*time.Second, s.wait(turn).Round(time.Millisecond))
+	writes = 8
 	require.Equal(t, 250*time.Millisecond, s.wait(turn).Round(time.Millisecond))
 }
 
@@ -117,7 +117,7 @@ func TestNoPaceHasEveryJobStartAtOnce(t *testing.T) {
 
 // A job keeps its turn for one admission, and takes another for the next.
 func TestAJobKeepsItsTurn(t *testing.T) {
-	writes := 2
+	writes := 1
 	p, clk := paceOf(&writes)
 	unit := func(attempt int64, replicas int64) *v1alpha1.QueueUnit {
 		return &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: v1alpha1.QueueUnitStatus{
@@ -125,7 +125,7 @@ func TestAJobKeepsItsTurn(t *testing.T) {
 		}}
 	}
 	var first, second Turn
-	require.NoError(t, p.May(&first, unit(1, 15)))
+	require.NoError(t, p.May(&first, unit(1, 2*podsPerWrite-1)))
 	for range 3 {
 		err := p.May(&second, unit(1, 1))
 		require.EqualError(t, err, "the turn of the job is expected in 2.000000001s")
