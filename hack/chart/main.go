@@ -75,6 +75,7 @@ var edits = []struct {
 	{"components/admission-checks-crd/*", topMetadata, kept},
 	{"components/elasticquotatree/scheduling*", topMetadata, kept},
 	{"components/tenancy/[^a]*", validationActions, chosenActions}, // authors.yaml has no binding
+	{"components/tenancy/account.yaml", validationActions, chosenActions},
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
 	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), managedJobsOf(jobkind.Builtin())},
 	{deployment, regexp.MustCompile(`(?m)^  replicas: .*$`), "  replicas: {{ .Values.replicas }}"},
