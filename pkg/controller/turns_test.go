@@ -26,8 +26,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
 )
 
-// Another job of 32 pods was resumed just now, on an API server that takes 16 pods in a second. The job is resumed in its
-// turn, and keeps it however often it is reconciled.
+// Another job of 32 pods was resumed just now, on an API server that takes 16 pods in a second. The job is resumed in
+// its turn, and keeps it however often it is reconciled.
 func TestAJobIsResumedInItsTurn(t *testing.T) {
 	w := newWorld(t, newJob())
 	other := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Admissions: []v1alpha1.Admission{{Replicas: 32}}}}
