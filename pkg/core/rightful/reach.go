@@ -38,19 +38,29 @@ type Reach struct {
 	// TooLarge is the first level that can never rightfully get so much of the resource Number; nil if there is none.
 	TooLarge *capacity.Limit
 	Number   int
-	// saturated are the parts, by their bits, whose levels have to use less than their share first.
-	saturated uint64
+	// saturated are the parts whose levels have to use less than their share first.
+	saturated set
 }
+
+// set of parts, by their numbers. A gang group has a part for each limit of each unit, without a bound: those from the
+// last bit on count as one, so that none is lost.
+type set uint64
+
+const lastBit = 63
+
+func (s set) with(part int) set { return s | 1<<min(part, lastBit) }
+
+func (s set) has(part int) bool { return s&(1<<min(part, lastBit)) != 0 }
 
 // Beyond says that the request may go beyond shares now, if the levels have enough.
 func (r *Reach) Beyond() bool { return r.Exceeds && r.saturated == 0 && r.TooLarge == nil }
 
 // Saturated says that the level of a part has to use less than its share first.
-func (r *Reach) Saturated(part int) bool { return r.saturated&(1<<part) != 0 }
+func (r *Reach) Saturated(part int) bool { return r.saturated.has(part) }
 
 // Reach compares a request with the shares on its path.
 func (b *Book) Reach(view *capacity.View, parts iter.Seq[Part]) (r Reach) {
-	bit := uint64(1)
+	part := 0
 	for p := range parts {
 		for number, amount := range p.Need {
 			if !IsShare(p.Limit, b.tree, number) {
@@ -63,13 +73,13 @@ func (b *Book) Reach(view *capacity.View, parts iter.Seq[Part]) (r Reach) {
 			r.Exceeds = true
 			inUse := resources.SaturatingSub(p.Limit.Bound(number), resources.SaturatingSub(free, claimed))
 			if !b.mayExceed(p.Limit, number, inUse) {
-				r.saturated |= bit
+				r.saturated = r.saturated.with(part)
 			}
 			if r.TooLarge == nil && b.exceedsRight(p.Limit, number, amount) {
 				r.TooLarge, r.Number = p.Limit, number
 			}
 		}
-		bit <<= 1
+		part++
 	}
 	return r
 }
