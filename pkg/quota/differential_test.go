@@ -833,7 +833,12 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	// What one of the two counts and the other does not: where parents are checked both may be short of it.
 	// A unit that may go beyond its share waits for other limits than its runtime.
 	beyond := slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool { return sh.Beyond })
-	either := beyond || d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
+	// One that is too large for a parent is told that, also where its leaf has too little of something else.
+	tooLarge := reason == unit.ReasonExceedsGuaranteedShare &&
+		slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool {
+			return !sh.Binds && sh.Level == leaf && sh.Request > sh.Free
+		})
+	either := beyond || tooLarge || d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
 		(d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
 	if !refused && refusal != "" && !neverFits(reason) && !either {
 		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal,
