@@ -838,6 +838,8 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool {
 			return !sh.Binds && sh.Level == leaf && sh.Request > sh.Free
 		})
+	// One that the min of a parent holds back may go beyond the runtime of its leaf, and is not told of that.
+	beyond = beyond || byMin && d.live.args.EnableRuntimeQuota
 	either := beyond || tooLarge || d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
 		(d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
 	if !refused && refusal != "" && !neverFits(reason) && !either {
