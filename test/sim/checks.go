@@ -234,7 +234,7 @@ func (w *world) correctTemplate(job string) {
 // losesAnswersOf says that somebody deletes the unit of a job, its status, or the answers in it.
 func (p *Plan) losesAnswersOf(job string) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
-		return s.On == job && (s.Verb == "delete-unit" ||
+		return s.On == job && (s.Verb == "delete-unit" || s.Args["owner"] == "deletes" ||
 			s.Verb == "edit-unit" && (s.Args["drop"] == "all" || s.Args["check"] != ""))
 	})
 }
