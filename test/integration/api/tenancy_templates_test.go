@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -244,7 +245,9 @@ func tenancyOfClasses(t *testing.T) {
 	require.NoError(t, err)
 	namespace, err := admin.CoreV1().Namespaces().Get(t.Context(), managed, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NoError(t, alice.attempts(t, managed, "", of("tenancy-high"))["pod"], "nobody bounds it")
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // the API server reads classes from a cache
+		assert.NoError(c, alice.attempts(t, managed, "", of("tenancy-high"))["pod"], "nobody bounds it")
+	}, 30*time.Second, 100*time.Millisecond)
 	require.NoError(t, unitOf(managed, "tenancy-high"))
 	for bound, allowed := range map[string]bool{"999": false, "1000": true} {
 		namespace.Annotations = map[string]string{v1alpha1.AnnotationMaxPriority: bound}
