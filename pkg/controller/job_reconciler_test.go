@@ -33,6 +33,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four. One that
@@ -501,6 +503,40 @@ func TestTemplatesThatMayNotChange(t *testing.T) {
 	w.settle()
 	require.False(t, *w.job().Spec.Suspend, "resumed without additions")
 	require.Empty(t, w.job().Spec.Template.Annotations)
+}
+
+// An admitted job whose resumption a policy, a webhook or a quota of the cluster refuses says so in its unit.
+func TestAResumptionThatIsRefused(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"forbidden": apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "j",
+			errors.New("no GPUs on Sundays")),
+		"invalid": apierrors.NewInvalid(batchv1.SchemeGroupVersion.WithKind("Job").GroupKind(), "j", field.ErrorList{
+			field.Forbidden(nil, "no GPUs on Sundays"),
+		}),
+		"webhook": apierrors.NewInternalError(errors.New(`failed calling webhook "no GPUs on Sundays"`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob())
+			w.settle()
+			w.jobStatus(func(s *batchv1.JobStatus) {
+				s.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}
+			})
+			w.admit()
+			w.refuse = func(verb string, o client.Object) error {
+				if o.GetObjectKind().GroupVersionKind().Kind == "Job" {
+					return refusal
+				}
+				return nil
+			}
+			_, err := w.r.Reconcile(quiet(), request("team", "j"))
+			require.ErrorIs(t, err, refusal)
+			ready := meta.FindStatusCondition(w.unit().Status.Conditions, v1alpha1.ConditionPodsReady)
+			require.NotNil(t, ready)
+			require.Equal(t, unitcondition.ReasonJobNotResumed, ready.Reason)
+			require.Contains(t, ready.Message, "no GPUs on Sundays")
+			require.True(t, *w.job().Spec.Suspend)
+		})
+	}
 }
 
 // The owner of a job forges the record of what resuming wrote into its template, to have another team's quota label put

@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
@@ -115,14 +116,32 @@ func (w *writer) patchUnitStatus(ctx context.Context, a jobplan.PatchUnitStatus)
 	return err
 }
 
-// patchJobInTurn patches a job, one that is resumed in its turn.
+// patchJobInTurn patches a job. A job is resumed in its turn, and its unit says if the API server refuses that.
 func (w *writer) patchJobInTurn(ctx context.Context, a jobplan.PatchJob) error {
-	if a.Before.Suspended() && !a.After.Suspended() {
-		if err := w.shared.Turns.May(&w.known.turn, w.unit); err != nil {
-			return err
-		}
+	if !a.Before.Suspended() || a.After.Suspended() {
+		return w.patchJob(ctx, a)
 	}
-	return w.patchJob(ctx, a)
+	if err := w.shared.Turns.May(&w.known.turn, w.unit); err != nil {
+		return err
+	}
+	err := w.patchJob(ctx, a)
+	// Until its controller has noted the suspension, the pod templates of a job cannot be changed.
+	if w.unit == nil || !refused(err) || apierrors.IsInvalid(err) && !a.Before.SuspensionSeen() {
+		return err
+	}
+	for _, step := range jobplan.NotResumed(w.unit, err, metav1.NewTime(w.now)) {
+		_, unsaid := w.do(ctx, step)
+		err = errors.Join(err, unsaid)
+	}
+	return err
+}
+
+// refused says whether the API server would answer the same write with the same error: validation, a policy, a webhook
+// or a permission speaks in it.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
 // tell records an event on the job; nil is none.
@@ -182,17 +201,10 @@ func (w *writer) patchJob(ctx context.Context, a jobplan.PatchJob) error {
 	if a.Bare != nil {
 		return w.suspendBare(ctx, a, err)
 	}
-	if !apierrors.IsInvalid(err) {
-		return err
-	}
-	if a.Plain != nil {
+	if apierrors.IsInvalid(err) && a.Plain != nil {
 		return w.patchBoth(ctx, a.Before, a.Plain, a.Event)
 	}
-	if a.Before.SuspensionSeen() {
-		// Nothing is to come after which the API server would take it.
-		w.once(jobplan.CannotResume(w.unit, err))
-	}
-	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
+	return err
 }
 
 // suspendBare writes nothing but the suspension where the API server refused more with err. A job whose annotations

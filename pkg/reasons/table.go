@@ -120,6 +120,10 @@ var rows = []Row{
 	{Reason: unit.ReasonInvalidRequest,
 		Meaning: "The request is negative, absurd or unreadable.",
 		Advice:  "Correct the resource requests of the job."},
+	{Reason: unitcondition.ReasonJobNotResumed,
+		Meaning: "An admitted job does not run: it cannot be resumed. " +
+			"The message has the refusal of the controller or of the API server.",
+		Advice: "Correct what the message names, for example a key of the pod template. The controller tries again."},
 	{Reason: unit.ReasonKindNotListed,
 		Meaning: "Jobs of this kind cannot be listed yet. See [its rights](kinds.md#switch-a-kind-on).",
 		Advice:  "Wait, or ask the operator to install the kind and its rights."},

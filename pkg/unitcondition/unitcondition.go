@@ -54,6 +54,8 @@ const (
 	// ReasonNotPlaced parks units that wait for Reservations of the stand-alone Koord-Queue, until they are in line again.
 	ReasonNotPlaced = "NotPlaced"
 
+	// ReasonJobNotResumed says that the controller, or the API server, refuses to resume an admitted job.
+	ReasonJobNotResumed = "JobNotResumed"
 	// ReasonPodsNotCreated says that pods of an admitted job cannot be created, or that it has none.
 	ReasonPodsNotCreated = "PodsNotCreated"
 	// ReasonPodsGated says that pods of an admitted job have scheduling gates that the queue did not set.
@@ -120,7 +122,8 @@ var (
 	adopted = []string{v1alpha1.ReasonAdopted}
 	ended   = []string{ReasonSucceeded, ReasonFailed}
 	stalled = []string{
-		ReasonPodsNotCreated, ReasonPodsGated, ReasonPodsPending, ReasonContainersWaiting, ReasonContainersCrashing,
+		ReasonJobNotResumed, ReasonPodsNotCreated, ReasonPodsGated, ReasonPodsPending, ReasonContainersWaiting,
+		ReasonContainersCrashing,
 	}
 	parked = []string{
 		string(unit.ReasonInvalidRequest), string(unit.ReasonUnknownQuota), ReasonQuotaMismatch,

@@ -21,12 +21,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // zoneOf is an answer that wants the pods of a job in a zone.
@@ -162,9 +164,16 @@ func TestAnUpdateThatTheTemplateContradicts(t *testing.T) {
 	s.unit(func(u *v1alpha1.QueueUnit) {
 		u.Spec = jobunit.Of(s.Job, demanded(s.Job, s.Creation), nil).Spec
 	}).unit(zoneOf("gpu", "Ready", "a"))
-	require.Equal(t, "tell [CannotResume]", describe(s.decide()))
 	actions := s.decide().Do
 	require.Contains(t, actions[0].(Tell).Event.Note, `nodeSelector "zone"`)
+	status, ok := actions[1].(PatchUnitStatus)
+	require.True(t, ok)
+	require.NoError(t, status.Lawful())
+	ready := meta.FindStatusCondition(status.After.Status.Conditions, v1alpha1.ConditionPodsReady)
+	require.Equal(t, unitcondition.ReasonJobNotResumed, ready.Reason)
+	require.Contains(t, ready.Message, "nodeSelector")
+	s.Unit = status.After
+	require.Equal(t, "tell [CannotResume]", describe(s.decide()), "the unit says so already")
 
 	// Events are kept for an hour: each admission is told of, once.
 	said := event.Said{}
@@ -181,7 +190,6 @@ func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
 	resumed, ok := s.decide().Do[0].(PatchJob)
 	require.True(t, ok)
 	s.Options.ChecksOff = true
-	require.Equal(t, "tell [CannotResume]", describe(s.decide()))
 	actions := s.decide().Do
 	require.Contains(t, actions[0].(Tell).Event.Note, "feature gate AdmissionChecks")
 

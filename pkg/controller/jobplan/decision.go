@@ -154,15 +154,6 @@ func ifNotBound(bound Bound, decide func() Decision) (d Decision, answers bool) 
 	}
 }
 
-// CannotResume tells, once for each admission, that a job cannot be let go: events are kept for an hour or so.
-func CannotResume(u *v1alpha1.QueueUnit, err error) *event.Event {
-	e := event.Warning("CannotResume", "Resume", event.Short(err.Error()))
-	if u != nil {
-		e.Of = resumedStamp(u)
-	}
-	return e
-}
-
 // rule answers if it has something to do about the job, or to leave it alone. Otherwise the next one is asked.
 type rule func(*Situation) (d Decision, answers bool)
 

@@ -92,7 +92,7 @@ func resume(s *Situation) (Decision, bool) {
 	after.UnmarkSuspended()
 	after.Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
 	if err := release(s, after); err != nil {
-		return do(tell(CannotResume(s.Unit, err))), true
+		return do(NotResumed(s.Unit, err, s.Now)...), true
 	}
 	step := PatchJob{Before: s.Job, Event: event.Normal("Admitted", "Resume", resumesWith(s))}
 	if s.Job.TemplatesFixed() {
@@ -106,7 +106,7 @@ func resume(s *Situation) (Decision, bool) {
 		step.Plain = after.Copy().Job() // else templates become mutable once the suspension has been noted
 	}
 	if err := fill(s, after); err != nil {
-		return do(tell(CannotResume(s.Unit, err))), true
+		return do(NotResumed(s.Unit, err, s.Now)...), true
 	}
 	step.After = after.Job()
 	return do(step), true

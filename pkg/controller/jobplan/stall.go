@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
@@ -56,6 +57,18 @@ func sayStall(s *Situation, d Decision) Decision {
 		step.Event = event.Warning(s.Stall.Reason, "Run", event.Short(s.Stall.Message))
 	}
 	return do(step)
+}
+
+// NotResumed says on an admitted job, and in its unit, why the job cannot be resumed.
+func NotResumed(u *v1alpha1.QueueUnit, why error, now metav1.Time) []Action {
+	e := event.Warning("CannotResume", "Resume", event.Short(why.Error()))
+	e.Of = resumedStamp(u) // once for each admission, since events are kept for an hour or so
+	steps := []Action{tell(e)}
+	found, after := stall.NotResumed(why), updated(u, now)
+	if found.SayIn(after, now) {
+		steps = append(steps, PatchUnitStatus{Before: u, After: after})
+	}
+	return steps
 }
 
 // stallDue is when somebody has to look. A look of an earlier admission does not count.

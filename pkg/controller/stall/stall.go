@@ -121,6 +121,11 @@ func (t *Tally) Finding() Finding {
 	return Finding{}
 }
 
+// NotResumed is the finding of a job whose resumption was refused with err.
+func NotResumed(err error) Finding {
+	return Finding{unitcondition.ReasonJobNotResumed, "the job cannot be resumed: " + quote(err.Error())}
+}
+
 // look says what keeps a pod from running; the text is empty if nothing does.
 func look(pod *corev1.Pod) (rank, string) {
 	switch {
