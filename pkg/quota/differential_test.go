@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -833,19 +834,45 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	// What one of the two counts and the other does not: where parents are checked both may be short of it.
 	// A unit that may go beyond its share waits for other limits than its runtime.
 	beyond := slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool { return sh.Beyond })
-	// One that is too large for a parent is told that, also where its leaf has too little of something else.
-	tooLarge := reason == unit.ReasonExceedsGuaranteedShare &&
-		slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool {
-			return !sh.Binds && sh.Level == leaf && sh.Request > sh.Free
+	// One that is too large for a parent is told that, also where its leaf has too little of what ElasticQuota names.
+	tooLarge := reason == unit.ReasonExceedsGuaranteedShare && d.eachExceeded(refusal, func(resource string) bool {
+		return slices.ContainsFunc(explanation.Shortages, func(sh decide.Shortage) bool {
+			return !sh.Binds && sh.Level == leaf && sh.Resource == resource && sh.Request > sh.Free
 		})
-	// One that the min of a parent holds back may go beyond the runtime of its leaf, and is not told of that.
-	beyond = beyond || byMin && d.live.args.EnableRuntimeQuota
+	})
+	// One that the min of a parent holds back may go beyond a runtime that its leaf has not used up.
+	beyond = beyond || byMin && d.live.args.EnableRuntimeQuota && d.eachExceeded(refusal, func(resource string) bool {
+		limit, _ := d.limitOf(leaf).Get(resource)
+		used, _ := d.last[leaf].Used.Get(resource)
+		outstanding, _ := d.state.Holdings().Read(leaf).Outstanding().List().Get(resource)
+		return used+outstanding < limit
+	})
 	either := beyond || tooLarge || d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
 		(d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
 	if !refused && refusal != "" && !neverFits(reason) && !either {
 		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal,
 			reason, message, d.describe())
 	}
+}
+
+// exceeded finds the resources in a refusal of ElasticQuota.
+var exceeded = regexp.MustCompile(`exceedDimensions: \[([^\]]+)\]`)
+
+// eachExceeded says whether something holds of each resource that a refusal names.
+func (d *differential) eachExceeded(refusal string, holds func(resource string) bool) bool {
+	if refusal == "" {
+		return false
+	}
+	found := exceeded.FindStringSubmatch(refusal)
+	if found == nil {
+		d.Fatalf("a refusal that names no resource: %s", refusal)
+	}
+	for _, resource := range strings.Fields(found[1]) {
+		if !holds(resource) {
+			return false
+		}
+	}
+	return true
 }
 
 // alsoRefused says whether one of the shortages, not only the one that the reason is about, is of a limit that
