@@ -139,7 +139,7 @@ replace (
 	golang.org/x/term => golang.org/x/term v0.40.0
 	google.golang.org/genproto/googleapis/api => google.golang.org/genproto/googleapis/api v0.0.0-20250303144028-a0af3efb3deb
 	google.golang.org/genproto/googleapis/rpc => google.golang.org/genproto/googleapis/rpc v0.0.0-20250528174236-200df99c418a
-	google.golang.org/grpc => google.golang.org/grpc v1.79.1
+	google.golang.org/grpc => google.golang.org/grpc v1.79.3
 	google.golang.org/protobuf => google.golang.org/protobuf v1.36.11
 	k8s.io/api => k8s.io/api v0.35.4
 	k8s.io/apimachinery => k8s.io/apimachinery v0.35.4
