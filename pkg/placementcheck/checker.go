@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -79,6 +80,8 @@ type Checker struct {
 	objects    client.Client
 	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
 	kind       schema.GroupVersionKind    // of AdmissionChecks
+	clock      clock.PassiveClock
+	turns      *turns // of queue
 	queue      workqueue.TypedRateLimitingInterface[item]
 	searchTime time.Duration
 	// started is set when Run reads the units that are reserved. Before, none is kept in mind here.
@@ -105,16 +108,17 @@ type item struct {
 }
 
 // New returns a checker that reads and writes with a client. It counts in a Set, which may be nil.
-func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
+func New(placer Placer, objects client.Client, counts *metrics.Set, now clock.PassiveClock) *Checker {
+	turns := newTurns(now)
 	return &Checker{
-		metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},
+		clock: now, turns: turns, metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},
 		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]witness.Question{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			// Not that of controllers: it has a rate that all namespaces share.
 			workqueue.NewTypedItemExponentialFailureRateLimiter[item](leastWait, mostWait),
 			workqueue.TypedRateLimitingQueueConfig[item]{
 				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
-					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newTurns()}),
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: turns}),
 				}),
 			}),
 	}
@@ -162,7 +166,7 @@ func (c *Checker) Bound(of types.UID, node string) {
 func (c *Checker) Check(name string) { c.queue.Add(item{name: name}) }
 
 // Run answers until the context ends. One unit is looked at after the other, so that nodes are promised once. The
-// namespaces take turns.
+// namespaces take turns by the time that they use.
 func (c *Checker) Run(ctx context.Context) {
 	go func() {
 		<-ctx.Done()
@@ -185,6 +189,7 @@ func (c *Checker) answer(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(next)
+	defer c.turns.used(next.namespace, c.clock.Now())
 	c.look(next)
 	c.expire(next)
 	if next.foreseen {

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	compmetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -49,6 +50,7 @@ type nodes struct {
 	err      error
 	endless  bool   // a search ends with its context
 	during   func() // happens during a search
+	search   func(of *corev1.Pod)
 	asked    []placement.PodSet
 	gone     [][]*corev1.Pod
 	promised map[types.UID]int
@@ -58,6 +60,9 @@ func (n *nodes) Place(ctx context.Context, r placement.Request) (a placement.Ans
 	n.asked, n.gone = append(n.asked, r.Sets...), append(n.gone, r.Gone)
 	if n.during != nil {
 		n.during()
+	}
+	if n.search != nil {
+		n.search(r.Sets[0].Template)
 	}
 	if n.endless {
 		<-ctx.Done()
@@ -106,6 +111,7 @@ type world struct {
 	t       *testing.T
 	nodes   *nodes
 	objects client.Client
+	clock   *clocktesting.FakeClock
 	*Checker
 }
 
@@ -120,10 +126,13 @@ func newWorld(t *testing.T, room int, units ...client.Object) *world {
 		ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
 		Spec:       v1beta1.AdmissionCheckSpec{ControllerName: v1alpha1.PlacementController},
 	}
-	w := &world{t: t, nodes: &nodes{room: room, promised: map[types.UID]int{}}}
+	w := &world{
+		t: t, nodes: &nodes{room: room, promised: map[types.UID]int{}},
+		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+	}
 	w.objects = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(units, check)...).
 		WithStatusSubresource(check, &v1alpha1.QueueUnit{}).Build()
-	w.Checker = New(w.nodes, w.objects, nil)
+	w.Checker = New(w.nodes, w.objects, nil, w.clock)
 	w.started.Store(true)
 	return w
 }
