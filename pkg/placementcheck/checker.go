@@ -51,6 +51,9 @@ import (
 // searchTime bounds the search for the nodes of one unit.
 const searchTime = 15 * time.Second
 
+// mostPods bounds the pods for which one search looks for nodes.
+const mostPods = 10_000
+
 // A unit that finds no nodes is tried again after leastRetry, and after twice the time with each retry, up to
 // mostRetry.
 const leastRetry, mostRetry = 5 * time.Second, 5 * time.Minute
@@ -262,6 +265,8 @@ func (c *Checker) check(
 	switch {
 	case err != nil:
 		return a, err
+	case tooMany(qu) != "": // however often it is asked
+		return admissioncheck.Answer{State: admissioncheck.Rejected, Message: why}, nil
 	case why != "":
 		return admissioncheck.Answer{
 			State: admissioncheck.Retry, Message: why, RequeueAfter: retryAfter(qu, check.Name),
@@ -284,6 +289,9 @@ func (c *Checker) search(
 			found, why, err = placement.Answer{}, fmt.Sprintf("internal error while nodes were looked for: %v", cause), nil
 		}
 	}()
+	if why := tooMany(qu); why != "" {
+		return found, why, nil
+	}
 	sets, err := podSets(qu)
 	if err != nil {
 		return found, err.Error(), nil
@@ -326,8 +334,8 @@ func retryAfter(qu *v1alpha1.QueueUnit, check string) time.Duration {
 func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 	for i := range qu.Spec.PodSets {
 		set := &qu.Spec.PodSets[i]
-		count := int64(admissioncheck.Pods(qu, set)) - running(qu, set.Name)
-		if count <= 0 {
+		count := expected(qu, set)
+		if count == 0 {
 			continue
 		}
 		pods, err := podtemplate.Scheduled(set.Template.Raw)
@@ -344,6 +352,24 @@ func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 		})
 	}
 	return sets, nil
+}
+
+// tooMany says that nobody looks for nodes for so many pods as a unit still expects; else it is empty.
+func tooMany(qu *v1alpha1.QueueUnit) string {
+	pods := int64(0)
+	for i := range qu.Spec.PodSets {
+		pods += expected(qu, &qu.Spec.PodSets[i])
+	}
+	if pods <= mostPods {
+		return ""
+	}
+	return fmt.Sprintf("%d pods of the job need a node, and the scheduler looks for nodes for at most %d pods of a job",
+		pods, mostPods)
+}
+
+// expected pods of a set: those that do not run.
+func expected(qu *v1alpha1.QueueUnit, set *v1alpha1.PodSet) int64 {
+	return max(0, int64(admissioncheck.Pods(qu, set))-running(qu, set.Name))
 }
 
 // running pods of a set, as the controller saw them last.

@@ -19,6 +19,7 @@ package placementcheck
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
 )
@@ -291,6 +293,24 @@ func TestAUnitIsLostDuringItsSearch(t *testing.T) {
 			require.Equal(t, admissioncheck.Ready, w.answered("b").State)
 		})
 	}
+}
+
+// However many pods a job has, nobody searches for nodes for more than mostPods.
+func TestTooManyPods(t *testing.T) {
+	w := newWorld(t, mostPods, reserved("most", mostPods-1, 1), reserved("more", mostPods, 1),
+		reserved("overflow", math.MaxInt32, math.MaxInt32))
+	w.Unit("ns/more", "more", unit.PhaseReserved)
+	no := w.answered("more")
+	require.Equal(t, admissioncheck.Rejected, no.State)
+	require.Equal(t, "10001 pods of the job need a node, and the scheduler looks for nodes for at most 10000 pods of a "+
+		"job", no.Message)
+	w.Unit("ns/overflow", "overflow", unit.PhaseReserved)
+	require.Contains(t, w.answered("overflow").Message, "4294967294 pods")
+	require.Equal(t, []string{no.Message}, w.foresees(witness.Question{Key: "ns/more", UID: "more"}))
+	require.Empty(t, w.nodes.asked)
+
+	w.Unit("ns/most", "most", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Ready, w.answered("most").State)
 }
 
 func TestPodsThatHaveYetToCome(t *testing.T) {
