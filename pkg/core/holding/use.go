@@ -33,6 +33,9 @@ type Use struct {
 	LeavesBy time.Time
 }
 
+// Stays says that it holds nothing, and that nobody gives back what its pods use.
+func (u *Use) Stays(now time.Time) bool { return !u.Holds && !now.Before(u.LeavesBy) }
+
 // Uses are those of all units that hold quota or have pods on nodes, by their keys. They cost O(n log n).
 func (b *Book) Uses() []Use {
 	uses := make([]Use, 0, len(b.places)+len(b.remnants))

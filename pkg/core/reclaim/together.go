@@ -27,8 +27,8 @@ const mostSpared = 32
 
 // Together finds whom several requests take from that are served together or not at all: some for each, none where it
 // needs none. A request finds gone what those before it take, and in use what all others ask for: they reclaim only if
-// each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is,
-// or nobody has to be taken from.
+// each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is. It
+// is none for each if they fit without.
 func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle) {
 	takers = slices.Clone(takers)
 	for i := range takers {
@@ -52,9 +52,6 @@ func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle)
 			its = append(its, h.Of...)
 		}
 		units = append(units, its)
-	}
-	if len(slices.Concat(units...)) == 0 {
-		return nil, o
 	}
 	return units, o
 }
