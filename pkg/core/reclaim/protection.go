@@ -40,16 +40,6 @@ const (
 	protections
 )
 
-// stays says that a unit keeps what it holds whatever becomes of its gang group.
-func (p Protection) stays() bool {
-	return p == NotSuspendable || p == NonPreemptible || p == ByItsQueue
-}
-
-// weaker says that a gang group has this protection, where it has units of both.
-func (p Protection) weaker(o Protection) bool {
-	return p == Unprotected || p == ByRunTime && o == Adopted
-}
-
 // ProtectionOf a unit that holds quota by the policy of its queue, and until when; zero for one that no time ends.
 func ProtectionOf(
 	now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible bool,

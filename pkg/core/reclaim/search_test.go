@@ -194,6 +194,18 @@ func TestMostHolds(t *testing.T) {
 	}
 }
 
+// Each protection says what it means for a gang group, and no two mean the same for those that are taken together.
+func TestEachProtectionHasARankInAGangGroup(t *testing.T) {
+	ranks := map[int]Protection{}
+	for p := range protections {
+		require.NotEqual(t, inGang[p].stays, inGang[p].rank > 0, "protection %d", p)
+		if other, same := ranks[inGang[p].rank]; !inGang[p].stays {
+			require.False(t, same, "%d is as %d", p, other)
+			ranks[inGang[p].rank] = p
+		}
+	}
+}
+
 // A gang group is protected no better than its least protected unit, but while a write of one is in flight.
 func TestJoin(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
