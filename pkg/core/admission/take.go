@@ -147,7 +147,7 @@ func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan 
 	}
 	if len(found) == 0 {
 		t.again(obstacle.Until)
-		if most > 0 {
+		if most > 0 || obstacle.Unsure {
 			return false
 		}
 	} else if most > reclaim.MostHolds || !t.foreseen(now, u, from[0], plan) {
@@ -258,6 +258,7 @@ func (t *taking) holders(now time.Time) (among, leaving []holder) {
 		case h.Parts[0].Route.Broken != "":
 		case use.Stays(now): // in use, by pods that nobody gives back
 		case !use.Holds:
+			h.Unsure = !use.Deleted && (u == nil || u.parked.JobIsGone()) // a job that is there is suspended
 			leaving = append(leaving, h)
 			t.again(use.LeavesBy)
 		case u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != "":
@@ -323,12 +324,9 @@ func setTakes(r *roster, now time.Time, u *record) {
 		uses = r.holdings.Uses()
 	}
 	for _, use := range uses {
-		o, known := r.units[use.Key]
-		if !known {
-			continue
-		}
-		ends := slices.Contains(spared, o.spec.Hold())
-		if ends || slices.Contains(taken, o.spec.Hold()) {
+		o := r.units[use.Key]
+		ends := o != nil && slices.Contains(spared, o.spec.Hold())
+		if ends || o != nil && slices.Contains(taken, o.spec.Hold()) {
 			r.touch(o)
 		}
 		if ends && use.Holds && o.stage != stageEvicting && o.stage != stageAdmitting { // that one lost it before

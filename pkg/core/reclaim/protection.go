@@ -84,6 +84,8 @@ type Obstacle struct {
 	// InVain is how often in a row what was taken for the same namespace and quota was for nothing: until then nobody
 	// looks for more.
 	InVain int
+	// Unsure: a set of others is enough if pods go of which that is not known yet.
+	Unsure bool
 	// DryRun is what the request would take, in a queue that takes nothing.
 	DryRun DryRun
 }

@@ -41,6 +41,8 @@ type Holder[T any] struct {
 	Parts []Part
 	// Gang is the name of that gang group; empty for a unit by itself.
 	Gang string
+	// Unsure: of pods that leave, nobody knows yet whether somebody asks them to.
+	Unsure bool
 	Cost
 	// Protection, if any, is why nobody takes it, and Until when that ends; zero for never.
 	Protection Protection
