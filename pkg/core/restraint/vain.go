@@ -131,18 +131,22 @@ func (v *Vain) Noted() (times int) {
 	return times
 }
 
-// Note that something was taken for nothing: nobody takes there for a while that doubles each time.
+// Note that something was taken for nothing: nobody takes there for a while that doubles each time. What is noted
+// during such a while was taken before it, as by another unit of a gang group, and is the same time.
 func (v *Vain) Note(now time.Time, by Beneficiary) {
 	if v.of == nil {
 		v.of = map[Beneficiary]pause{}
 	}
+	v.noted++
 	p := v.of[by]
+	if now.Before(p.until) {
+		return
+	}
 	if v.isOver(now, p) {
 		p.times = 0
 	}
 	p.until = now.Add(min(firstPause<<min(p.times, 10), longestPause))
 	p.times++
-	v.noted++
 	v.of[by] = p
 	v.sweep(now)
 }

@@ -119,3 +119,18 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
+
+// Units that took together, as those of a gang group do, give up together. That is one time.
+func TestWhoGivesUpTogetherIsNotedOnce(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	v, by := &Vain{}, Beneficiary{"ns", "a"}
+	for i := range 8 {
+		v.Judge(now, fmt.Sprint(i), Taking{By: by, Takes: true, InLine: true, Lost: true})
+	}
+	for i := range 8 {
+		v.GiveUp(now.Add(time.Duration(i)*time.Second), fmt.Sprint(i), false)
+	}
+	until, times := v.Until(now, by)
+	require.Equal(t, 1, times)
+	require.Equal(t, firstPause, until.Sub(now))
+}
