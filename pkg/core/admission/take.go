@@ -86,7 +86,7 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 		switch {
 		case u.stage != stageWaiting || slices.ContainsFunc(with, isTaking):
 		case !t.mayTake(now, with):
-			if t.hinder(now, u.group, reclaim.Obstacle{}); t.giveUp(now, u, false, plan) {
+			if t.hinder(now, u.group, reclaim.Obstacle{}); t.takeFrom(now, u, nil, true, plan) {
 				return nil, true
 			}
 		case with[0] != u: // it takes with that one
@@ -127,25 +127,22 @@ func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan 
 	found, obstacle := reclaim.Together(&reclaim.Situation[*record]{
 		Tree: t.tree, Among: among, Leaving: leaving, Promised: t.promised(with),
 	}, by)
-	fits := found != nil && len(slices.Concat(found...)) == 0 // now, or when those are gone that go anyway
-	if fits {
-		found = nil
-	}
+	all := slices.Concat(found...) // none if they fit now, or when those are gone that go anyway
 	dry := func(by reclaim.Taker) bool { return by.Policy.DryRun }
-	if len(found) > 0 && slices.ContainsFunc(by, dry) {
-		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(slices.Concat(found...), holdOf)), true
-		found = nil
+	if len(all) > 0 && slices.ContainsFunc(by, dry) {
+		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(all, holdOf)), true
+		found, all = nil, nil
 	}
 	from, most := make([][]*record, len(with)), 0
 	for i, u := range with {
 		u.group.Notes.searched = now
 		t.hinder(now, u.group, obstacle)
-		if from[i] = t.takenBy(u, leaving); len(found) > 0 {
+		if from[i] = t.takenBy(u, leaving); len(all) > 0 {
 			from[i] = append(from[i], found[i]...)
 		}
 		most = max(most, len(from[i]))
 	}
-	if len(found) == 0 {
+	if len(all) == 0 {
 		t.again(obstacle.Until)
 		if most > 0 || obstacle.Unsure {
 			return false
@@ -153,24 +150,22 @@ func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan 
 	} else if most > reclaim.MostHolds || !t.foreseen(now, u, from[0], plan) {
 		return false
 	}
-	for i, u := range with {
-		if len(found) == 0 {
-			took = t.giveUp(now, u, fits, plan) || took
-		} else {
-			took = t.launch(now, u, reclaim.Join(each(from[i], holdOf)), plan) || took
-		}
+	for i, u := range with { // without any they claim nothing any more
+		took = t.takeFrom(now, u, from[i], found == nil, plan) || took
 	}
 	return took
 }
 
-// giveUp has a unit take nothing any more. Unless it fits, what it took was in vain, but not where pods stay of others.
-func (t *taking) giveUp(now time.Time, u *record, fits bool, plan *writes.Plan) (launched bool) {
-	stay := !fits && t.roster.vain.Gains(u.spec.Key) &&
+// takeFrom has a unit take what others hold. If it gives up, what it took was in vain, unless pods of others stay.
+func (t *taking) takeFrom(
+	now time.Time, u *record, from []*record, givesUp bool, plan *writes.Plan,
+) (launched bool) {
+	stay := givesUp && t.roster.vain.Gains(u.spec.Key) &&
 		slices.ContainsFunc(t.roster.holdings.Uses(), func(use holding.Use) bool {
 			o, known := t.roster.units[use.Key]
 			return known && use.Stays(now) && t.roster.takers.Takes(u.spec.Key, o.spec.Hold())
 		})
-	if launched = t.launch(now, u, "", plan); !fits {
+	if launched = t.launch(now, u, reclaim.Join(each(from, holdOf)), plan); givesUp {
 		t.roster.vain.GiveUp(now, u.spec.Key, stay)
 	}
 	return launched

@@ -80,16 +80,7 @@ const (
 // or gives back what it got before a pod of it is on a node. One that takes nothing any more may fit now, so that is
 // not judged here: see GiveUp.
 func (v *Vain) Judge(now time.Time, key string, t Taking) {
-	is := v.gains[key]
-	if is.step == none && (t.Takes || t.Lost) {
-		is = gain{begun, t.By}
-	}
-	switch {
-	case is.step == begun && t.Lost:
-		is.step = freed
-	case is.step == begun && !t.Takes:
-		is = gain{}
-	}
+	is := v.gains[key].begin(t)
 	switch {
 	case is.step == got && t.Holds && t.OnNode:
 		delete(v.of, is.by) // it was of use
@@ -101,6 +92,20 @@ func (v *Vain) Judge(now time.Time, key string, t Taking) {
 		is = gain{}
 	}
 	v.set(key, is)
+}
+
+// begin is the gain of a unit that waits still.
+func (g gain) begin(t Taking) gain {
+	if g.step == none && (t.Takes || t.Lost) {
+		g = gain{begun, t.By}
+	}
+	switch {
+	case g.step == begun && t.Lost:
+		g.step = freed
+	case g.step == begun && !t.Takes:
+		g = gain{}
+	}
+	return g
 }
 
 func (v *Vain) set(key string, is gain) {
