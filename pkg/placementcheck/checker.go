@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -49,6 +50,9 @@ import (
 
 // searchTime bounds the search for the nodes of one unit.
 const searchTime = 15 * time.Second
+
+// mostPods bounds the pods for which one search looks for nodes.
+const mostPods = 10_000
 
 // A unit that finds no nodes is tried again after leastRetry, and after twice the time with each retry, up to
 // mostRetry.
@@ -79,6 +83,8 @@ type Checker struct {
 	objects    client.Client
 	controller *admissioncheck.Controller // nil until AdmissionChecks are known to be installed
 	kind       schema.GroupVersionKind    // of AdmissionChecks
+	clock      clock.PassiveClock
+	turns      *turns // of queue
 	queue      workqueue.TypedRateLimitingInterface[item]
 	searchTime time.Duration
 	// started is set when Run reads the units that are reserved. Before, none is kept in mind here.
@@ -105,16 +111,17 @@ type item struct {
 }
 
 // New returns a checker that reads and writes with a client. It counts in a Set, which may be nil.
-func New(placer Placer, objects client.Client, counts *metrics.Set) *Checker {
+func New(placer Placer, objects client.Client, counts *metrics.Set, now clock.PassiveClock) *Checker {
+	turns := newTurns(now)
 	return &Checker{
-		metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},
+		clock: now, turns: turns, metrics: counts, released: map[types.UID]struct{}{}, restored: map[item]types.UID{},
 		placer: placer, objects: objects, searchTime: searchTime, foreseen: map[item]witness.Question{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			// Not that of controllers: it has a rate that all namespaces share.
 			workqueue.NewTypedItemExponentialFailureRateLimiter[item](leastWait, mostWait),
 			workqueue.TypedRateLimitingQueueConfig[item]{
 				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
-					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newTurns()}),
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: turns}),
 				}),
 			}),
 	}
@@ -162,7 +169,7 @@ func (c *Checker) Bound(of types.UID, node string) {
 func (c *Checker) Check(name string) { c.queue.Add(item{name: name}) }
 
 // Run answers until the context ends. One unit is looked at after the other, so that nodes are promised once. The
-// namespaces take turns.
+// namespaces take turns by the time that they use.
 func (c *Checker) Run(ctx context.Context) {
 	go func() {
 		<-ctx.Done()
@@ -185,6 +192,7 @@ func (c *Checker) answer(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(next)
+	defer c.turns.used(next.namespace, c.clock.Now())
 	c.look(next)
 	c.expire(next)
 	if next.foreseen {
@@ -257,6 +265,8 @@ func (c *Checker) check(
 	switch {
 	case err != nil:
 		return a, err
+	case tooMany(qu) != "": // however often it is asked
+		return admissioncheck.Answer{State: admissioncheck.Rejected, Message: why}, nil
 	case why != "":
 		return admissioncheck.Answer{
 			State: admissioncheck.Retry, Message: why, RequeueAfter: retryAfter(qu, check.Name),
@@ -279,6 +289,9 @@ func (c *Checker) search(
 			found, why, err = placement.Answer{}, fmt.Sprintf("internal error while nodes were looked for: %v", cause), nil
 		}
 	}()
+	if why := tooMany(qu); why != "" {
+		return found, why, nil
+	}
 	sets, err := podSets(qu)
 	if err != nil {
 		return found, err.Error(), nil
@@ -321,8 +334,8 @@ func retryAfter(qu *v1alpha1.QueueUnit, check string) time.Duration {
 func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 	for i := range qu.Spec.PodSets {
 		set := &qu.Spec.PodSets[i]
-		count := int64(admissioncheck.Pods(qu, set)) - running(qu, set.Name)
-		if count <= 0 {
+		count := expected(qu, set)
+		if count == 0 {
 			continue
 		}
 		pods, err := podtemplate.Scheduled(set.Template.Raw)
@@ -339,6 +352,24 @@ func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 		})
 	}
 	return sets, nil
+}
+
+// tooMany says that nobody looks for nodes for so many pods as a unit still expects; else it is empty.
+func tooMany(qu *v1alpha1.QueueUnit) string {
+	pods := int64(0)
+	for i := range qu.Spec.PodSets {
+		pods += expected(qu, &qu.Spec.PodSets[i])
+	}
+	if pods <= mostPods {
+		return ""
+	}
+	return fmt.Sprintf("%d pods of the job need a node, and the scheduler looks for nodes for at most %d pods of a job",
+		pods, mostPods)
+}
+
+// expected pods of a set: those that do not run.
+func expected(qu *v1alpha1.QueueUnit, set *v1alpha1.PodSet) int64 {
+	return max(0, int64(admissioncheck.Pods(qu, set))-running(qu, set.Name))
 }
 
 // running pods of a set, as the controller saw them last.

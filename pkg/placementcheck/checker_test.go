@@ -19,6 +19,7 @@ package placementcheck
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	compmetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -39,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
 )
@@ -49,6 +52,7 @@ type nodes struct {
 	err      error
 	endless  bool   // a search ends with its context
 	during   func() // happens during a search
+	search   func(of *corev1.Pod)
 	asked    []placement.PodSet
 	gone     [][]*corev1.Pod
 	promised map[types.UID]int
@@ -58,6 +62,9 @@ func (n *nodes) Place(ctx context.Context, r placement.Request) (a placement.Ans
 	n.asked, n.gone = append(n.asked, r.Sets...), append(n.gone, r.Gone)
 	if n.during != nil {
 		n.during()
+	}
+	if n.search != nil {
+		n.search(r.Sets[0].Template)
 	}
 	if n.endless {
 		<-ctx.Done()
@@ -106,6 +113,7 @@ type world struct {
 	t       *testing.T
 	nodes   *nodes
 	objects client.Client
+	clock   *clocktesting.FakeClock
 	*Checker
 }
 
@@ -120,10 +128,13 @@ func newWorld(t *testing.T, room int, units ...client.Object) *world {
 		ObjectMeta: metav1.ObjectMeta{Name: "nodes"},
 		Spec:       v1beta1.AdmissionCheckSpec{ControllerName: v1alpha1.PlacementController},
 	}
-	w := &world{t: t, nodes: &nodes{room: room, promised: map[types.UID]int{}}}
+	w := &world{
+		t: t, nodes: &nodes{room: room, promised: map[types.UID]int{}},
+		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+	}
 	w.objects = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(units, check)...).
 		WithStatusSubresource(check, &v1alpha1.QueueUnit{}).Build()
-	w.Checker = New(w.nodes, w.objects, nil)
+	w.Checker = New(w.nodes, w.objects, nil, w.clock)
 	w.started.Store(true)
 	return w
 }
@@ -282,6 +293,24 @@ func TestAUnitIsLostDuringItsSearch(t *testing.T) {
 			require.Equal(t, admissioncheck.Ready, w.answered("b").State)
 		})
 	}
+}
+
+// However many pods a job has, nobody searches for nodes for more than mostPods.
+func TestTooManyPods(t *testing.T) {
+	w := newWorld(t, mostPods, reserved("most", mostPods-1, 1), reserved("more", mostPods, 1),
+		reserved("overflow", math.MaxInt32, math.MaxInt32))
+	w.Unit("ns/more", "more", unit.PhaseReserved)
+	no := w.answered("more")
+	require.Equal(t, admissioncheck.Rejected, no.State)
+	require.Equal(t, "10001 pods of the job need a node, and the scheduler looks for nodes for at most 10000 pods of a "+
+		"job", no.Message)
+	w.Unit("ns/overflow", "overflow", unit.PhaseReserved)
+	require.Contains(t, w.answered("overflow").Message, "4294967294 pods")
+	require.Equal(t, []string{no.Message}, w.foresees(witness.Question{Key: "ns/more", UID: "more"}))
+	require.Empty(t, w.nodes.asked)
+
+	w.Unit("ns/most", "most", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Ready, w.answered("most").State)
 }
 
 func TestPodsThatHaveYetToCome(t *testing.T) {

@@ -57,7 +57,7 @@ func (c *Checker) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	restore, behind := newTurns(), ""
+	restore, behind := newTurns(c.clock), ""
 	for first := true; first || behind != ""; first = false {
 		units := &v1alpha1.QueueUnitList{}
 		if err := c.objects.List(ctx, units, client.Limit(startPage), client.Continue(behind)); err != nil {
@@ -78,7 +78,9 @@ func (c *Checker) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, restoreTime)
 	defer cancel()
 	for restore.Len() > 0 && ctx.Err() == nil {
-		c.restore(ctx, restore.Pop(), ours)
+		next, taken := restore.Pop(), c.clock.Now()
+		c.restore(ctx, next, ours)
+		restore.used(next.namespace, taken)
 	}
 	return nil
 }

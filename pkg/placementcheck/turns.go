@@ -17,44 +17,113 @@ limitations under the License.
 package placementcheck
 
 import (
-	"math"
-	"strings"
+	"cmp"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
-// turns hold items by turns of their namespaces, and those of one namespace in the order in which they came. Checks,
-// which have none, have a turn too.
+// A namespace that begins to wait is ahead of others by mostAhead of search time at most, however little it used. Its
+// use is forgotten when it has searched for nothing for forgetAfter.
+const mostAhead, forgetAfter = time.Minute, time.Hour
+
+// turns is the queue of a Checker. The namespace that used the least search time is next. So long searches delay other
+// questions of their own namespaces, and those of others by one search at most, once each has had its first.
 type turns struct {
-	items *ordered.Turns[item]
-	came  map[item]ordered.Moment
-	last  ordered.Moment
+	clock clock.PassiveClock
+
+	shared sync.Mutex // guards what follows
+	// of has the namespaces that wait or have searched lately, next those that wait.
+	of   map[string]*account
+	next *ordered.Tree[*account]
+	// level is how much that namespace had used whose turn was last.
+	level   time.Duration
+	entered int
+	items   int
+	swept   time.Time
 }
 
-func newTurns() *turns {
-	t := &turns{came: map[item]ordered.Moment{}}
-	t.items = ordered.NewTurns(
-		func(i item) ordered.Moment { return t.came[i] },
-		func(a, b item) int { return strings.Compare(a.name, b.name) }, // no two come at the same time
-		func(i item) string { return i.namespace })
-	return t
+// account of a namespace. Of two that used the same, the one that entered first is next.
+type account struct {
+	items   []item
+	used    time.Duration
+	last    time.Time
+	entered int
 }
 
-// Push implements workqueue.Queue.
+func newTurns(now clock.PassiveClock) *turns {
+	return &turns{clock: now, of: map[string]*account{}, next: ordered.NewTree(func(a, b *account) int {
+		return cmp.Or(cmp.Compare(a.used, b.used), cmp.Compare(a.entered, b.entered))
+	})}
+}
+
+// Push has an item wait.
 func (t *turns) Push(i item) {
-	t.last++
-	t.items.Move(i, t.last, func(at ordered.Moment) { t.came[i] = at })
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.items++
+	own := t.of[i.namespace]
+	if own == nil {
+		own = &account{}
+		t.of[i.namespace] = own
+	}
+	if own.items = append(own.items, i); len(own.items) == 1 {
+		own.used = max(own.used, t.level-mostAhead)
+		t.enter(own)
+	}
 }
 
-// Pop implements workqueue.Queue.
+// Pop takes the first item of the namespace whose turn is next. There is one.
 func (t *turns) Pop() item {
-	next, _ := t.items.Next(math.MaxInt64)
-	t.items.Move(next, 0, func(ordered.Moment) { delete(t.came, next) })
-	return next
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.items--
+	own, _ := t.next.Min()
+	t.next.Delete(own)
+	t.level = max(t.level, own.used)
+	first := own.items[0]
+	if own.items = own.items[1:]; len(own.items) > 0 {
+		t.enter(own)
+	}
+	return first
 }
 
-// Touch implements workqueue.Queue: what is added again keeps its place.
+func (t *turns) enter(own *account) {
+	t.entered++
+	own.entered = t.entered
+	t.next.Insert(own)
+}
+
+// used says that an item of a namespace, taken at a time, is done now.
+func (t *turns) used(namespace string, taken time.Time) {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	own, now := t.of[namespace], t.clock.Now()
+	if len(own.items) > 0 {
+		t.next.Delete(own)
+		defer t.enter(own)
+	}
+	own.used += now.Sub(taken)
+	own.last = now
+	if now.Sub(t.swept) < forgetAfter {
+		return
+	}
+	t.swept = now
+	maps.DeleteFunc(t.of, func(_ string, a *account) bool {
+		return len(a.items) == 0 && now.Sub(a.last) >= forgetAfter
+	})
+}
+
+// Touch changes nothing: an item that is pushed again keeps its place.
 func (t *turns) Touch(item) {}
 
-// Len implements workqueue.Queue.
-func (t *turns) Len() int { return len(t.came) }
+// Len is the number of items.
+func (t *turns) Len() int {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	return t.items
+}

@@ -146,8 +146,14 @@ func (c *checker) forNothing(s *spoil, ch *change) {
 		v = &inVain{by: s.by}
 		c.vain[s.quota] = v
 	}
+	if v.times > 0 && ch.at.Before(v.at.Add(v.pause()+2*mostSkew)) {
+		return // it was taken before that, as by another unit of a gang group
+	}
 	v.times, v.at, v.rv = v.times+1, ch.at, ch.rv
 }
+
+// pause is how long nobody takes after the last time.
+func (v *inVain) pause() time.Duration { return min(vainPause<<min(v.times-1, 10), longestVain) }
 
 // spent: a pod is on a node.
 func (c *checker) spent(pod *object) {
@@ -167,8 +173,7 @@ func (c *checker) takesAgain(ch *change) {
 	if v == nil || v.by != d.leader || v.rv > d.seen[units] {
 		return
 	}
-	pause := min(vainPause<<min(v.times-1, 10), longestVain) - 2*mostSkew
-	if d.at.Before(v.at.Add(pause)) {
+	if d.at.Before(v.at.Add(v.pause() - 2*mostSkew)) {
 		c.w.violate("I12", "unit %s takes at %s, and what its quota took was for nothing %d times, at last at %s", ch.key,
 			d.at.UTC(), v.times, v.at.UTC())
 	}

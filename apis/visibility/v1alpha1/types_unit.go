@@ -98,7 +98,8 @@ type Shortage struct {
 	Level string `json:"level"`
 	// resource of which there is too little.
 	Resource string `json:"resource"`
-	// bound says what limit is: max or min of the quota, runtime (its fair share, below max), or the total that there is.
+	// bound says what limit is: max or min of the quota, runtime (its fair share, below max), the total that there is, or
+	// rightful (what the quota can get while others use what they are guaranteed).
 	Bound string `json:"bound"`
 	// binds marks the shortage that reason and message are about.
 	Binds bool `json:"binds,omitempty"`

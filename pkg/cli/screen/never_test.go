@@ -34,8 +34,21 @@ func TestNeverIsAboutMax(t *testing.T) {
 		Request: resource.MustParse("12"), Missing: resource.MustParse("10"),
 	}
 	story := &Story{Live: &visibility.Unit{Status: visibility.UnitStatus{Shortages: []visibility.Shortage{x}}}}
-	require.Equal(t, "The job asks for 12. Quota team never gives more than 10 of cpu (its max).", sentence(&x))
+	require.Equal(t, "The job asks for 12. Quota team never gives more than 10 of cpu (its max).", sentence(&x, ""))
 	require.Equal(t, []string{"An operator raises max of cpu of quota team from 10 to 12."}, changes(story))
 	x.NeverFits = false
-	require.Contains(t, sentence(&x), "a limit of 2 of cpu (its fair share of this moment)")
+	require.Contains(t, sentence(&x, ""), "a limit of 2 of cpu (its fair share of this moment)")
+}
+
+// What is free does not help a job that asks for more than its quota can get beside others.
+func TestWhatIsMissingDoesNotHelp(t *testing.T) {
+	x := visibility.Shortage{
+		Level: "team", Resource: "cpu", Bound: "rightful", Binds: true, Limit: resource.MustParse("5"),
+		Request: resource.MustParse("9"), Missing: resource.MustParse("4"),
+	}
+	said := sentence(&x, "ExceedsGuaranteedShare")
+	require.NotContains(t, said, "must become free")
+	require.Contains(t, said, "The job asks for 9. It is admitted when other quotas use less than they are guaranteed.")
+	require.Contains(t, said, "5 of cpu (what it can get while others use what they are guaranteed)")
+	require.Contains(t, sentence(&x, "QuotaExceeded"), "The job asks for 9, so 4 must become free.")
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 )
 
@@ -174,9 +175,10 @@ func (p *pageWriter) shortages(s *Story) {
 		})
 	}
 	p.printf("\n")
+	reason, _ := s.reason()
 	for i := range s.Live.Status.Shortages {
 		if x := &s.Live.Status.Shortages[i]; x.Binds || len(s.Live.Status.Shortages) == 1 {
-			for line := range strings.Lines(sentence(x)) {
+			for line := range strings.Lines(sentence(x, reason)) {
 				p.printf("%s\n", clean(strings.TrimSuffix(line, "\n")))
 			}
 		}
@@ -195,7 +197,7 @@ func (p *pageWriter) shortages(s *Story) {
 // bounds are the limits of a level in words.
 var bounds = map[string]string{
 	"max": "its max", "min": "its min, for jobs that are not preemptible", "runtime": "its fair share of this moment",
-	"total": "all that the cluster has",
+	"total": "all that the cluster has", "rightful": "what it can get while others use what they are guaranteed",
 }
 
 // binding is the limit that a shortage is about. A unit that never fits asks for more than max, or min, and not for
@@ -207,8 +209,8 @@ func binding(x *visibility.Shortage) (bound string, limit resource.Quantity) {
 	return x.Bound, x.Limit
 }
 
-// sentence says in words what the row of a shortage says in columns.
-func sentence(x *visibility.Shortage) string {
+// sentence says in words what the row of the shortage says in columns that is the reason.
+func sentence(x *visibility.Shortage, reason string) string {
 	bound, amount := binding(x)
 	limit := fmt.Sprintf("%s of %s (%s)", amount.String(), x.Resource, cmp.Or(bounds[bound], bound))
 	if x.NeverFits {
@@ -221,6 +223,10 @@ func sentence(x *visibility.Shortage) string {
 	}
 	if x.ClaimedAhead != nil {
 		text += fmt.Sprintf("Units ahead claim %s. ", x.ClaimedAhead.String())
+	}
+	if reason == string(unit.ReasonExceedsGuaranteedShare) { // free quota does not help
+		return text + fmt.Sprintf("The job asks for %s. It is admitted when other quotas use less than they are guaranteed.",
+			x.Request.String())
 	}
 	return text + fmt.Sprintf("The job asks for %s, so %s must become free.", x.Request.String(), x.Missing.String())
 }

@@ -65,7 +65,7 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.progress.panics = s.progress.panics, 0
 	plan.ClaimsEnded, s.pass.watch.Ended = s.pass.watch.Ended, 0
-	plan.TakenInVain, s.progress.takenInVain = s.progress.takenInVain, 0
+	plan.TakenInVain = s.roster.vain.Noted()
 	return plan
 }
 

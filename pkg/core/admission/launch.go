@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
@@ -41,7 +42,7 @@ func (r *roster) launch(u *record, become func()) {
 }
 
 // admit reserves what a unit gets of what it asks for and puts that in flight.
-func (r *roster) admit(u *record, gets portion, borrows bool, plan *writes.Plan) {
+func (r *roster) admit(u *record, gets unit.Size, borrows bool, plan *writes.Plan) {
 	if u.holding {
 		d := r.resize(u, u.grows.Total, u.grows.Pods)
 		d.Asked, d.Borrows = true, borrows
@@ -53,9 +54,9 @@ func (r *roster) admit(u *record, gets portion, borrows bool, plan *writes.Plan)
 		checks = append(checks, c.Name)
 	}
 	r.launch(u, func() { u.becomeAdmitting(gets, checks) })
-	r.hold(u, gets.request)
+	r.hold(u, gets.Request)
 	plan.Admit = append(plan.Admit, writes.Admit{
-		Unit: u.spec, Attempt: u.attempt, Request: gets.request, Pods: gets.pods, Counts: gets.counts,
+		Unit: u.spec, Attempt: u.attempt, Request: gets.Request, Pods: gets.Pods, Counts: gets.Counts,
 		Checks: checks, Borrows: borrows,
 	})
 }

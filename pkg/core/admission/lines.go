@@ -53,39 +53,47 @@ type queueRecord struct {
 
 	// takers counts the groups of units that take back what others hold.
 	takers int
+	first  *record // see noteFirst
 	// place of it among the queues that are served.
 	place queue.Place
 }
 
 // currentRank is false if no unit of the queue is eligible.
-func (q *queueRecord) currentRank(rights *rightful.Book) (queue.Rank, bool) {
+func (q *queueRecord) currentRank() (queue.Rank, bool) {
 	first, ok := q.line.Head()
 	if !ok {
 		return queue.Rank{}, false
 	}
-	rank := queue.Rank{Name: q.name, Priority: q.spec.Priority, Overdue: q.overdue(rights), Head: first.Head().Item()}
+	rank := queue.Rank{Name: q.name, Priority: q.spec.Priority, Overdue: q.overdue(), Head: first.Head().Item()}
 	rank.ShareOfMin, rank.ShareOfLimit = first.Notes.ask.Leaf().Shares()
 	return rank, true
 }
 
-// overdue is since when the first unit waits, of those that could rightfully get what they ask for, if that is too
-// long.
-func (q *queueRecord) overdue(rights *rightful.Book) (since time.Time) {
+// noteFirst finds the first unit of those that could rightfully get what they ask for. It looks at all before it, as
+// the whole pass does that has just ended. It says whether the rank of the queue changes.
+func (q *queueRecord) noteFirst(rights *rightful.Book) (changed bool) {
+	before := q.overdue()
+	q.first = nil
 	q.line.Heads(func(g *group) bool {
-		if g.Notes.ask.TooLarge(rights) {
-			return true
+		if !g.Notes.ask.TooLarge(rights) {
+			q.first = g.Head()
 		}
-		if w := &g.Head().front; w.Long && !w.Ended {
-			since = w.Since
-		}
-		return false
+		return q.first == nil
 	})
+	return q.overdue() != before
+}
+
+// overdue is since when the unit waits that was first in the last whole pass, if that is too long.
+func (q *queueRecord) overdue() (since time.Time) {
+	if u := q.first; u != nil && u.group != nil && u.group.Line() == q.line && u.group.Open() {
+		since = u.front.Overdue()
+	}
 	return since
 }
 
 // rankChanged says whether a ranked queue has another rank than it was placed with.
 func (l *lines) rankChanged(q *queueRecord) bool {
-	rank, eligible := q.currentRank(l.rights)
+	rank, eligible := q.currentRank()
 	return !eligible || rank != q.place.Rank
 }
 

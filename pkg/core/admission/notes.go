@@ -126,7 +126,7 @@ func (l *lines) refresh() {
 	l.tree.Refresh()
 	l.progress.changed = l.tree.LimitsMoved() || l.progress.changed
 	for _, q := range l.ranking.Moved(l.rankChanged) {
-		rank, eligible := q.currentRank(l.rights)
+		rank, eligible := q.currentRank()
 		before := l.progress.looked
 		if eligible {
 			first, _ := q.line.Head()

@@ -40,6 +40,9 @@ type oracle struct {
 	claiming []string
 	// ended: a claim has, since the last such look.
 	ended bool
+	// lines are what waited in each queue then, in order. first is the first that could rightfully get what it asks for.
+	lines map[string][]oracleAsk
+	first map[string]string
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
 	// left are the places that pods keep.
@@ -260,6 +263,14 @@ func (o *oracle) noteClaims() (moved bool) {
 			u.overlong, moved = true, true
 		}
 	}
+	for name, units := range o.lines {
+		before := o.overdue(name, units)
+		delete(o.first, name)
+		if i := slices.IndexFunc(units, func(u oracleAsk) bool { return !o.tooLarge(u) }); i >= 0 {
+			o.first[name] = units[i].Key
+		}
+		moved = moved || !o.overdue(name, units).Equal(before)
+	}
 	return moved
 }
 
@@ -313,6 +324,12 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 		}
 	}
 	o.claiming = append(r.waits, claimants(r.claims)...)
+	o.lines = map[string][]oracleAsk{}
+	for name, units := range byQueue {
+		for _, i := range units {
+			o.lines[name] = append(o.lines[name], waiting[i])
+		}
+	}
 	return nil, nil
 }
 
@@ -569,7 +586,7 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []que
 		for i, at := range units {
 			ordered[i] = waiting[at]
 		}
-		r.overdue = o.overdue(q, ordered)
+		r.overdue = o.overdue(name, ordered)
 		all = append(all, r)
 	}
 	sort.Slice(all, func(i, j int) bool {
@@ -758,18 +775,14 @@ func (o *oracle) claims(q queue.Spec, u oracleAsk) bool {
 	return false
 }
 
-// overdue is since when the first unit waits that could rightfully get what it asks for, if that is long.
-func (o *oracle) overdue(q queue.Spec, units []oracleAsk) time.Time {
+// overdue is since when the unit waits that was first of a queue when all were looked at last, if that is long.
+func (o *oracle) overdue(queue string, units []oracleAsk) (since time.Time) {
 	for _, u := range units {
-		if o.tooLarge(u) {
-			continue
+		if m := o.units[u.Key]; u.Key == o.first[queue] && m.overlong && !m.claimEnded {
+			since = m.claimsSince
 		}
-		if m := o.units[u.Key]; m.overlong && !m.claimEnded {
-			return m.claimsSince
-		}
-		break
 	}
-	return time.Time{}
+	return since
 }
 
 // lend is the first unit that may borrow, when nobody fits within the limits; fits as that of next.

@@ -183,13 +183,6 @@ func (p *pass) tell(now time.Time, g *group) {
 // all of them, it is admitted with the greatest number for which there is enough. In everything else it counts as what
 // it needs at the least: what it claims, what is compared with max and min, and what it waits for.
 
-// portion is what a unit is admitted with: the whole unless counts say how many pods of each pod set it is.
-type portion struct {
-	request resources.List
-	pods    int64
-	counts  []int64
-}
-
 // wishesOf is what the unit asks for where it is in line, at the most.
 func wishesOf(u *record) resources.List {
 	if u.holding {
@@ -198,28 +191,25 @@ func wishesOf(u *record) resources.List {
 	return u.spec.Request
 }
 
-// greatest is the greatest size that fits of the head of a group, whose least is known to fit. What fits in one size
-// fits in all that are smaller.
-func (p *pass) greatest(g *group, fits func(need []int64) bool) portion {
+// greatest is the greatest size that fits of the head of a group, whose least is known to fit.
+func (p *pass) greatest(g *group, fits func(need []int64) bool) unit.Size {
 	u, a := g.Head(), &g.Notes.ask
 	s := u.spec.Sizes
 	if u.holding || s == nil {
-		return portion{request: u.spec.Request, pods: u.spec.Pods}
+		return unit.Size{Request: u.spec.Request, Pods: u.spec.Pods}
 	}
-	got := portion{}
-	got.request, got.pods, got.counts = s.Greatest(func(request resources.List) bool {
+	return s.Greatest(func(request resources.List) bool {
 		return eligibility.Possible(a, request) && fits(p.lines.tree.Need(request, a.Jobs))
 	})
-	return got
 }
 
 // fitting is the greatest size in which the head that firstFitting has found fits together with the claims ahead of it.
-func (p *pass) fitting(g *group) portion {
+func (p *pass) fitting(g *group) unit.Size {
 	return p.greatest(g, func(need []int64) bool { return p.asks.Fits(&g.Notes.ask, need) })
 }
 
 // lent is the greatest size that is lent to the head that firstBorrower has found. A non-preemptible one gets its
 // least.
-func (p *pass) lent(g *group) portion {
+func (p *pass) lent(g *group) unit.Size {
 	return p.greatest(g, func(need []int64) bool { return p.asks.Lends(&g.Notes.ask, need) })
 }

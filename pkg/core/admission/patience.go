@@ -38,5 +38,8 @@ func (p *pass) noteClaims(now time.Time) (moved bool) {
 		}
 	}
 	moved, p.watch.Moved = p.watch.Moved, false
+	for _, q := range p.lines.ranking.Queues() {
+		moved = q.noteFirst(p.lines.rights) || moved
+	}
 	return moved
 }

@@ -179,7 +179,9 @@ func (w *world) checkWake(t require.TestingT) {
 	}
 	later := w.model.copy()
 	later.now = until.Add(-1)
-	missed := (&oracle{model: later, claimTimeout: w.o.claimTimeout, claimAfter: w.o.claimAfter}).decide()
+	missed := (&oracle{
+		model: later, claimTimeout: w.o.claimTimeout, claimAfter: w.o.claimAfter, first: maps.Clone(w.o.first),
+	}).decide()
 	require.Equal(t, oracleDecision{}, missed, "decisions before %s", w.wakeAt)
 }
 

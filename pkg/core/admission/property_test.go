@@ -86,7 +86,9 @@ func newWorldOf(cfg Config) *world {
 	cfg.ExplainAfter, cfg.ExplainEvery, cfg.RefusedBackoff = 5*time.Second, 30*time.Second, 10*time.Second
 	cfg.Timeouts, cfg.PartialAdmission, cfg.Selects = modelTimeouts, true, labelsMeet
 	m := newModel()
-	return &world{model: m, s: New(cfg), o: &oracle{model: m, claimTimeout: cfg.ClaimTimeout, claimAfter: cfg.ClaimAfter}}
+	return &world{model: m, s: New(cfg), o: &oracle{
+		model: m, claimTimeout: cfg.ClaimTimeout, claimAfter: cfg.ClaimAfter, first: map[string]string{},
+	}}
 }
 
 func (w *world) do(event func(*State)) {

@@ -64,8 +64,6 @@ type progress struct {
 	changed bool
 	// inVain: a unit has a right to what others hold, and none of them could be taken. Whatever happens to any may help.
 	inVain bool
-	// takenInVain counts what was taken for nothing since the last Decide.
-	takenInVain int
 	// panics of extensions that were recovered since the last Decide.
 	panics int
 	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.

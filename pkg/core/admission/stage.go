@@ -80,9 +80,9 @@ func (u *record) becomeAsItSays(in *unit.Unit) {
 func (u *record) becomeDone() { u.stage = stageDone }
 
 // becomeAdmitting: its admission with so much is written, and asks these checks.
-func (u *record) becomeAdmitting(gets portion, checks []string) {
+func (u *record) becomeAdmitting(gets unit.Size, checks []string) {
 	u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
-	u.tenure.next, u.tenure.nextPods, u.tenure.checks = gets.request, gets.pods, checks
+	u.tenure.next, u.tenure.nextPods, u.tenure.checks = gets.Request, gets.Pods, checks
 }
 
 // becomeEvicting: that it loses what it holds is written.
@@ -117,10 +117,7 @@ func (u *record) becomeWaiting() { u.stage = stageWaiting }
 
 // becomeAdmitted: its admission was written.
 func (u *record) becomeAdmitted(now time.Time) {
-	u.stage, u.observed = stageAdmitted, false
-	if u.refusal.times > 0 {
-		u.refusal = &refusal{Refusal: u.refusal.Refusal}
-	}
+	u.stage, u.observed, u.refusals = stageAdmitted, false, u.refusals.Accepted()
 	u.spec.Phase, u.spec.Attempts, u.spec.Checks = unit.PhaseDequeued, u.attempt, nil
 	u.spec.Said, u.spec.TakesFrom = nil, ""
 	u.listener.Forget()

@@ -86,7 +86,7 @@ func (t *taking) entitled(now time.Time, plan *writes.Plan) (heads []*record, la
 		switch {
 		case u.stage != stageWaiting || slices.ContainsFunc(with, isTaking):
 		case !t.mayTake(now, with):
-			if t.hinder(now, u.group, reclaim.Obstacle{}); t.launch(now, u, "", plan) {
+			if t.hinder(now, u.group, reclaim.Obstacle{}); t.takeFrom(now, u, nil, true, plan) {
 				return nil, true
 			}
 		case with[0] != u: // it takes with that one
@@ -127,32 +127,48 @@ func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan 
 	found, obstacle := reclaim.Together(&reclaim.Situation[*record]{
 		Tree: t.tree, Among: among, Leaving: leaving, Promised: t.promised(with),
 	}, by)
+	all := slices.Concat(found...) // none if they fit now, or when those are gone that go anyway
 	dry := func(by reclaim.Taker) bool { return by.Policy.DryRun }
-	if len(found) > 0 && slices.ContainsFunc(by, dry) {
-		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(slices.Concat(found...), holdOf)), true
-		found = nil
+	if len(all) > 0 && slices.ContainsFunc(by, dry) {
+		obstacle.DryRun, plan.Tried = reclaim.NewDryRun(each(all, holdOf)), true
+		found, all = nil, nil
 	}
 	from, most := make([][]*record, len(with)), 0
 	for i, u := range with {
 		u.group.Notes.searched = now
 		t.hinder(now, u.group, obstacle)
-		if from[i] = t.takenBy(u, leaving); len(found) > 0 {
+		if from[i] = t.takenBy(u, leaving); len(all) > 0 {
 			from[i] = append(from[i], found[i]...)
 		}
 		most = max(most, len(from[i]))
 	}
-	if len(found) == 0 {
+	if len(all) == 0 {
 		t.again(obstacle.Until)
-		if most > 0 {
+		if most > 0 || obstacle.Unsure {
 			return false
 		}
 	} else if most > reclaim.MostHolds || !t.foreseen(now, u, from[0], plan) {
 		return false
 	}
-	for i, u := range with { // without any they did not get it: they claim nothing any more
-		took = t.launch(now, u, reclaim.Join(each(from[i], holdOf)), plan) || took
+	for i, u := range with { // without any they claim nothing any more
+		took = t.takeFrom(now, u, from[i], found == nil, plan) || took
 	}
 	return took
+}
+
+// takeFrom has a unit take what others hold. If it gives up, what it took was in vain, unless pods of others stay.
+func (t *taking) takeFrom(
+	now time.Time, u *record, from []*record, givesUp bool, plan *writes.Plan,
+) (launched bool) {
+	stay := givesUp && t.roster.vain.Gains(u.spec.Key) &&
+		slices.ContainsFunc(t.roster.holdings.Uses(), func(use holding.Use) bool {
+			o, known := t.roster.units[use.Key]
+			return known && use.Stays(now) && t.roster.takers.Takes(u.spec.Key, o.spec.Hold())
+		})
+	if launched = t.launch(now, u, reclaim.Join(each(from, holdOf)), plan); givesUp {
+		t.roster.vain.GiveUp(now, u.spec.Key, stay)
+	}
+	return launched
 }
 
 // takenBy are the units that give back what they hold because a unit takes it.
@@ -235,8 +251,9 @@ func (t *taking) holders(now time.Time) (among, leaving []holder) {
 		h := t.holder(u, use.Quota, use.Amount, 1)
 		switch {
 		case h.Parts[0].Route.Broken != "":
-		case !use.Holds && !now.Before(use.LeavesBy): // in use, by pods that nobody gives back
+		case use.Stays(now): // in use, by pods that nobody gives back
 		case !use.Holds:
+			h.Unsure = !use.Deleted && (u == nil || u.parked.JobIsGone()) // a job that is there is suspended
 			leaving = append(leaving, h)
 			t.again(use.LeavesBy)
 		case u.stage == stageEvicting || t.roster.takers.Of(u.spec.Hold()) != "":
@@ -296,27 +313,24 @@ func setTakes(r *roster, now time.Time, u *record) {
 	if u.group != nil {
 		holds = takesFrom(u)
 	}
-	changed := r.takers.Set(u.spec.Key, u.spec.Quota, holds, isTaking(u) && u.taking != "")
-	spared, uses := 0, []holding.Use(nil)
-	if len(changed) > 0 {
+	taken, spared := r.takers.Set(u.spec.Key, u.spec.Quota, holds, isTaking(u) && u.taking != "")
+	stay, uses := 0, []holding.Use(nil)
+	if len(taken)+len(spared) > 0 {
 		uses = r.holdings.Uses()
 	}
 	for _, use := range uses {
-		if o, known := r.units[use.Key]; known && slices.Contains(changed, o.spec.Hold()) {
+		o := r.units[use.Key]
+		ends := o != nil && slices.Contains(spared, o.spec.Hold())
+		if ends || o != nil && slices.Contains(taken, o.spec.Hold()) {
 			r.touch(o)
-			if use.Holds && o.stage != stageEvicting {
-				spared++
-			}
+		}
+		if ends && use.Holds && o.stage != stageEvicting && o.stage != stageAdmitting { // that one lost it before
+			stay++
 		}
 	}
-	took, inVain := r.vain.Judge(now, restraint.Of(&u.spec), restraint.Taking{
-		Takes: holds != "" || isTaking(u), Holds: u.holding, Took: u.took, Lost: len(changed) > spared,
-		OnNode: func() bool { _, assigned := r.holdings.Pods(u.spec.Key); return assigned > 0 },
+	_, onNodes := r.holdings.Pods(u.spec.Key)
+	r.vain.Judge(now, u.spec.Key, restraint.Taking{
+		By: restraint.Of(&u.spec), Takes: u.group != nil && takes(u), InLine: u.group != nil, Holds: u.holding,
+		Lost: len(spared) > stay, OnNode: onNodes > 0,
 	})
-	if took != u.took {
-		u.own().took = took
-	}
-	if inVain {
-		r.progress.takenInVain++
-	}
 }

@@ -54,7 +54,7 @@ type record struct {
 	// counted is what the unit has added to the accounts.
 	counted accounts.Contribution
 	*tenure
-	*refusal
+	refusals *life.Refusals
 }
 
 // tenure is about what a unit holds or held.
@@ -71,8 +71,6 @@ type tenure struct {
 	taking, outOfDate string
 	// preempted counts how often others had it lose what it held. A new process begins at zero.
 	preempted int64
-	// took: others lost what they held for what it holds, of which no pod has been on a node yet.
-	took bool
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
@@ -95,21 +93,14 @@ type tenure struct {
 	front patience.Wait
 }
 
-// refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
-// until.
-type refusal struct {
-	life.Refusal
-	times int
-}
-
 // Nothing of that kind: shared and never written.
 var (
 	noTenure  = &tenure{}
-	noRefusal = &refusal{}
+	noRefusal = &life.Refusals{}
 )
 
 // newRecord is one of which nothing is known.
-func newRecord() *record { return &record{tenure: noTenure, refusal: noRefusal} }
+func newRecord() *record { return &record{tenure: noTenure, refusals: noRefusal} }
 
 // own returns the tenure of the unit, to be changed.
 func (u *record) own() *tenure {
@@ -248,10 +239,7 @@ func (u *record) forgetRemembered() {
 
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
 func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, message string) {
-	backoff := base << min(u.refusal.times, 5)
-	u.refusal = &refusal{
-		times: u.refusal.times + 1, Refusal: life.Refusal{Until: now.Add(backoff), Reason: reason, Message: message},
-	}
+	u.refusals = u.refusals.Again(now, base, reason, message)
 }
 
 // waitsAs has the unit have waited like this at the front of its line.

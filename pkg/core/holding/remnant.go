@@ -49,18 +49,18 @@ const (
 	longestExit = time.Hour
 )
 
-// leavesBy is until when the pods of a remnant are on their way out. After that nobody asks them to go, or something
-// keeps them.
-func (b *Book) leavesBy(key string, p *remnant) time.Time {
+// leavesBy is until when the pods of a remnant are on their way out, and whether all are being deleted. After that
+// nobody asks them to go, or something keeps them.
+func (b *Book) leavesBy(key string, p *remnant) (by time.Time, deleted bool) {
 	soon := p.since.Add(orderlyExit)
-	by := soon
+	by = soon
 	for pod := range b.ledger.Assigned(key) {
 		if !pod.Leaving && !pod.Late {
-			return soon
+			return soon, false
 		}
 		by = ordered.Later(by, pod.GoneBy.Add(orderlyExit))
 	}
-	return ordered.Earlier(by, p.since.Add(longestExit))
+	return ordered.Earlier(by, p.since.Add(longestExit)), true
 }
 
 // Keep begins, moves or ends the place that the pods of a unit keep, and says whether that changes anything. at is the

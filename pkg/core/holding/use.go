@@ -29,9 +29,13 @@ type Use struct {
 	Key, Quota string
 	Amount     resources.List
 	// Holds: it holds quota. Else its pods on nodes are all that is left of it, and are on their way out until LeavesBy.
-	Holds    bool
-	LeavesBy time.Time
+	// Deleted: each of these is being deleted.
+	Holds, Deleted bool
+	LeavesBy       time.Time
 }
+
+// Stays says that it holds nothing, and that nobody gives back what its pods use.
+func (u *Use) Stays(now time.Time) bool { return !u.Holds && !now.Before(u.LeavesBy) }
 
 // Uses are those of all units that hold quota or have pods on nodes, by their keys. They cost O(n log n).
 func (b *Book) Uses() []Use {
@@ -40,8 +44,9 @@ func (b *Book) Uses() []Use {
 		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), Holds: true})
 	}
 	for key, at := range b.remnants {
+		by, deleted := b.leavesBy(key, &at)
 		amount := b.ledger.Uses(key, at.Quota)
-		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: amount, LeavesBy: b.leavesBy(key, &at)})
+		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: amount, LeavesBy: by, Deleted: deleted})
 	}
 	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Key, b.Key) })
 	return uses

@@ -72,6 +72,26 @@ type Refusal struct {
 	Message string
 }
 
+// Refusals of a unit in a row, of which this is the last. Nobody writes one that a unit has: each makes another.
+type Refusals struct {
+	Refusal
+	times int
+}
+
+// Again is one more. The unit is not tried for this time, which doubles with each up to 32 times.
+func (r *Refusals) Again(now time.Time, base time.Duration, reason unit.Reason, message string) *Refusals {
+	until := now.Add(base << min(r.times, 5))
+	return &Refusals{Refusal: Refusal{Until: until, Reason: reason, Message: message}, times: r.times + 1}
+}
+
+// Accepted: the next refusal is the first in a row.
+func (r *Refusals) Accepted() *Refusals {
+	if r.times == 0 {
+		return r
+	}
+	return &Refusals{Refusal: r.Refusal}
+}
+
 // refused says that nothing should be tried now.
 func (f *Facts) refused() bool { return f.Now.Before(f.Refused.Until) }
 

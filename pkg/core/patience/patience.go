@@ -42,6 +42,14 @@ type Wait struct {
 	Long, Ended bool
 }
 
+// Overdue is since when a unit waits for too long and claims still; zero if it does not.
+func (w *Wait) Overdue() (since time.Time) {
+	if w.Long && !w.Ended {
+		since = w.Since
+	}
+	return since
+}
+
 // Watch follows the waits of all units.
 type Watch struct {
 	Rule

@@ -45,19 +45,6 @@ func (c *Cost) compare(o *Cost, number int) int {
 	return cmp.Compare(c.Lost[number], o.Lost[number])
 }
 
-// join has the work of another unit be lost as well.
-func (c *Cost) join(o *Cost) {
-	c.Priority, c.Evictions = min(c.Priority, o.Priority), min(c.Evictions, o.Evictions)
-	sum := slices.Clone(c.Lost)
-	for i, lost := range o.Lost {
-		if i == len(sum) {
-			sum = append(sum, 0)
-		}
-		sum[i] += lost
-	}
-	c.Lost = sum
-}
-
 // work of a holder in so much time, by the numbers of the tree.
 func (h *Holder[T]) work(d time.Duration) (of []float64) {
 	for p := range h.Parts {
@@ -69,27 +56,6 @@ func (h *Holder[T]) work(d time.Duration) (of []float64) {
 		}
 	}
 	return of
-}
-
-// Sort joins those of a gang group, and has those come first that cost the least but for lost work. Those of one cost
-// stay in their order. A unit that nothing but its own end gives back stays by itself: the rest of its gang group may
-// be taken.
-func Sort[T any](units []Holder[T]) (holders []Holder[T]) {
-	gangs := map[string]int{} // where those of a gang group are
-	for i := range units {
-		h := &units[i]
-		joins := h.Gang != "" && !h.Protection.stays()
-		if at, known := gangs[h.Gang]; known && joins {
-			holders[at].Join(h)
-			continue
-		}
-		if joins {
-			gangs[h.Gang] = len(holders)
-		}
-		holders = append(holders, *h)
-	}
-	slices.SortStableFunc(holders, func(a, b Holder[T]) int { return a.Cost.compare(&b.Cost, -1) })
-	return holders
 }
 
 // byLeaf has the holders of each leaf, but for the protected, in the order in which they are taken. A holder with parts

@@ -57,7 +57,7 @@ type job struct {
 	gang              string // group
 	asks              map[string]int64
 	holds             bool
-	leaves            bool // by itself
+	leaves, unsure    bool // by itself, and that is not sure
 	promised          bool // waits for what it has taken back already
 	expected          bool // is served together with the one that takes, or not at all
 	cost              Cost
@@ -325,7 +325,7 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 		part := Part{Queue: other.queue, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1)}
 		h := Holder[*job]{
 			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Gang: other.gang,
-			Protection: w.protect[other.name],
+			Protection: w.protect[other.name], Unsure: other.unsure,
 		}
 		if other.judged != nil {
 			h.Judge(w.now, other.judged, &queue.Preemption{}, false, false)

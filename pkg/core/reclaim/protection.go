@@ -40,16 +40,6 @@ const (
 	protections
 )
 
-// stays says that a unit keeps what it holds whatever becomes of its gang group.
-func (p Protection) stays() bool {
-	return p == NotSuspendable || p == NonPreemptible || p == ByItsQueue
-}
-
-// weaker says that a gang group has this protection, where it has units of both.
-func (p Protection) weaker(o Protection) bool {
-	return p == Unprotected || p == ByRunTime && o == Adopted
-}
-
 // ProtectionOf a unit that holds quota by the policy of its queue, and until when; zero for one that no time ends.
 func ProtectionOf(
 	now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible bool,
@@ -94,6 +84,8 @@ type Obstacle struct {
 	// InVain is how often in a row what was taken for the same namespace and quota was for nothing: until then nobody
 	// looks for more.
 	InVain int
+	// Unsure: a set of others is enough if pods go of which that is not known yet.
+	Unsure bool
 	// DryRun is what the request would take, in a queue that takes nothing.
 	DryRun DryRun
 }

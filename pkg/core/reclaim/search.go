@@ -22,7 +22,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -42,6 +41,8 @@ type Holder[T any] struct {
 	Parts []Part
 	// Gang is the name of that gang group; empty for a unit by itself.
 	Gang string
+	// Unsure: of pods that leave, nobody knows yet whether somebody asks them to.
+	Unsure bool
 	Cost
 	// Protection, if any, is why nobody takes it, and Until when that ends; zero for never.
 	Protection Protection
@@ -56,31 +57,6 @@ type Part struct {
 }
 
 func (p *Part) leaf() *capacity.Level { return p.Route.Levels[0] }
-
-// Join has another unit of the same gang group be taken with these, or not at all. The group has the protection of its
-// least protected unit, and the priority and evictions of the cheapest. Else one small unit would keep all that the
-// group has borrowed.
-func (h *Holder[T]) Join(o *Holder[T]) {
-	h.Of = append(h.Of, o.Of...)
-	for _, part := range o.Parts {
-		at := slices.IndexFunc(h.Parts, func(p Part) bool { return p.leaf() == part.leaf() && p.Queue == part.Queue })
-		if at < 0 {
-			h.Parts = append(h.Parts, part)
-			continue
-		}
-		h.Parts[at].Held = slices.Clone(h.Parts[at].Held)
-		for i, n := range part.Held {
-			h.Parts[at].Held[i] += n
-		}
-	}
-	h.join(&o.Cost)
-	switch {
-	case h.Protection == o.Protection:
-		h.Until = ordered.Earlier(h.Until, o.Until)
-	case o.Protection == InFlight || h.Protection != InFlight && o.Protection.weaker(h.Protection):
-		h.Protection, h.Until = o.Protection, o.Until
-	}
-}
 
 // Situation is what is held when requests take. It is valid until the tree changes.
 type Situation[T any] struct {

@@ -18,6 +18,7 @@ package reclaim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,46 @@ func TestMostHolds(t *testing.T) {
 		}
 		w := tree(t, fmt.Sprintf("root 0 %[1]d\nroot/a %[1]d %[1]d\nroot/b 0 %[1]d", most), jobs.String())
 		require.Len(t, w.search(w.units[0]), taken)
+	}
+}
+
+// Nobody is taken for a set that is too small if those stay of whom it is not sure that they go.
+func TestNobodyIsTakenForASetThatMayBeTooSmall(t *testing.T) {
+	for name, tc := range map[string]struct {
+		left, other int // what the pods of a job that is gone use, and what another job holds, of 8
+		unsure      bool
+		taken       string // by a job that asks for 6
+	}{
+		"they go":             {left: 5, other: 3, taken: "other"},
+		"they may stay":       {left: 5, other: 3, unsure: true},
+		"enough without them": {left: 2, other: 6, unsure: true, taken: "other"},
+		"enough if they go":   {left: 6, other: 2, unsure: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, "root 0 8\nroot/a 6 8\nroot/b 0 8",
+				fmt.Sprintf("j a 6 0 5 0 0\n-left b %d 0 0 0 0\nother b %d 0 0 0 0", tc.left, tc.other))
+			w.units[1].unsure = tc.unsure
+			var names []string
+			sets := w.searchTogether(w.units[0])
+			for _, v := range slices.Concat(sets...) {
+				names = append(names, v.name)
+			}
+			require.Equal(t, tc.taken, strings.Join(names, " "))
+			require.Equal(t, tc.left == 5 && tc.unsure, w.obstacle.Unsure)
+			require.Equal(t, w.obstacle.Unsure, sets == nil)
+		})
+	}
+}
+
+// Each protection says what it means for a gang group, and no two mean the same for those that are taken together.
+func TestEachProtectionHasARankInAGangGroup(t *testing.T) {
+	ranks := map[int]Protection{}
+	for p := range protections {
+		require.NotEqual(t, inGang[p].stays, inGang[p].rank > 0, "protection %d", p)
+		if other, same := ranks[inGang[p].rank]; !inGang[p].stays {
+			require.False(t, same, "%d is as %d", p, other)
+			ranks[inGang[p].rank] = p
+		}
 	}
 }
 

@@ -38,32 +38,34 @@ const MostHolds = 1024
 func NewTakers() *Takers { return &Takers{byKey: map[string]taker{}, taken: map[string]string{}} }
 
 // Set says which holds a unit of a quota takes by now, joined by commas, and whether it begins to take others. It
-// returns those that are taken by it now and were not, or the other way round. A hold that another unit takes already
-// stays with that one.
-func (t *Takers) Set(key, quota, takes string, begins bool) (changed []string) {
+// returns those that it takes and did not, or did for another quota, and those that it does not take any more. A hold
+// that another unit takes already stays with that one.
+func (t *Takers) Set(key, quota, takes string, begins bool) (taken, spared []string) {
 	next := taker{quota, takes}
 	if takes == "" && !begins {
 		next = taker{}
 	}
-	if t.byKey[key] == next {
-		return nil
-	}
-	for _, hold := range Holds(t.byKey[key].takes) {
-		if t.taken[hold] == key {
-			delete(t.taken, hold)
-			changed = append(changed, hold)
-		}
+	former := t.byKey[key]
+	if former == next {
+		return nil, nil
 	}
 	if t.byKey[key] = next; next == (taker{}) {
 		delete(t.byKey, key)
 	}
-	for _, hold := range Holds(takes) {
-		if _, taken := t.taken[hold]; !taken {
-			t.taken[hold] = key
-			changed = append(changed, hold)
+	holds := Holds(takes)
+	for _, hold := range Holds(former.takes) {
+		if t.taken[hold] == key && !slices.Contains(holds, hold) {
+			delete(t.taken, hold)
+			spared = append(spared, hold)
 		}
 	}
-	return changed
+	for _, hold := range holds {
+		if by, some := t.taken[hold]; !some || by == key && former.quota != quota {
+			t.taken[hold] = key
+			taken = append(taken, hold)
+		}
+	}
+	return taken, spared
 }
 
 // Of is the quota of the unit that takes a hold; empty if none does.

@@ -27,8 +27,8 @@ const mostSpared = 32
 
 // Together finds whom several requests take from that are served together or not at all: some for each, none where it
 // needs none. A request finds gone what those before it take, and in use what all others ask for: they reclaim only if
-// each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is,
-// or nobody has to be taken from.
+// each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is. It
+// is none for each if they fit without. Sets that are enough only if pods go of which that is not sure are none yet.
 func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle) {
 	takers = slices.Clone(takers)
 	for i := range takers {
@@ -46,6 +46,9 @@ func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle)
 			sets = fewer
 		}
 	}
+	if o.Unsure = !suffice(in, takers, slices.Concat(sets...)); o.Unsure {
+		return nil, o
+	}
 	for _, set := range sets {
 		var its []T
 		for _, h := range set {
@@ -53,10 +56,23 @@ func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle)
 		}
 		units = append(units, its)
 	}
-	if len(slices.Concat(units...)) == 0 {
-		return nil, o
-	}
 	return units, o
+}
+
+// suffice says that those who are taken are enough even if those stay of whom it is not sure that they go.
+func suffice[T any](in *Situation[T], takers []Taker, taken []*Holder[T]) bool {
+	unsure := func(h Holder[T]) bool { return h.Unsure }
+	if len(taken) == 0 || !slices.ContainsFunc(in.Leaving, unsure) {
+		return true
+	}
+	sure := *in
+	sure.Leaving = slices.DeleteFunc(slices.Clone(in.Leaving), unsure)
+	var among []Holder[T]
+	for _, h := range taken {
+		among = append(among, *h)
+	}
+	sets, _ := inTurn(&sure, takers, among)
+	return sets != nil
 }
 
 // spare finds sets that leave out one of those that are taken, if there are any.

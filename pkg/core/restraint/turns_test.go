@@ -53,3 +53,22 @@ func TestOneQuotaHasAllTurns(t *testing.T) {
 	requests := []Request{{"a", at.Add(2)}, {"a", at}, {"b", at.Add(3)}, {"a", at.Add(1)}}
 	require.Equal(t, []int{1, 2, 3, 0}, turns.Order(at, requests, 8))
 }
+
+// A quota that has no request any more is forgotten. When it has one again, its turn comes first.
+func TestTurnsEndWithTheLastRequest(t *testing.T) {
+	var turns Turns
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := func(requests ...Request) []int {
+		now = now.Add(time.Second)
+		return turns.Order(now, requests, 1)
+	}
+	a, b := Request{Quota: "a"}, Request{Quota: "b"}
+	require.Equal(t, []int{0}, at(a, b))
+	require.Equal(t, []int{1}, at(a, b))
+	require.Equal(t, []int{0}, at(b))
+	require.Len(t, turns.last, 1)
+	require.Equal(t, []int{1}, at(b, a), "a had its turn before b, and nobody looked for it since")
+	require.Equal(t, []int{0}, at(b, a))
+	require.Empty(t, at())
+	require.Empty(t, turns.last)
+}

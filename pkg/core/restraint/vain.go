@@ -36,8 +36,13 @@ type Beneficiary struct{ Namespace, Quota string }
 func Of(u *unit.Unit) Beneficiary { return Beneficiary{Namespace: u.Namespace(), Quota: u.Quota} }
 
 // Vain remembers who took what others held, and gave it back before a pod of it was on a node. It is about namespaces
-// and quotas, so that it lasts when a job is deleted. The zero value remembers nobody.
-type Vain struct{ of map[Beneficiary]pause }
+// and quotas, so that it lasts when a job is deleted. Units are known by their keys. The zero value remembers nobody.
+type Vain struct {
+	of map[Beneficiary]pause
+	// gains are those of units, until it is known whether they took in vain.
+	gains map[string]gain
+	noted int
+}
 
 type pause struct {
 	times int
@@ -46,37 +51,102 @@ type pause struct {
 
 // Taking is how far a unit has come that takes what others hold.
 type Taking struct {
-	// Takes: it takes something, or is about to. Holds: it holds quota.
-	Takes, Holds bool
-	// Lost: others have just lost for it what they held. Took: they did, and none of its pods has been on a node since.
-	Lost, Took bool
-	// OnNode says that a pod of it is on a node.
-	OnNode func() bool
+	By Beneficiary
+	// Takes: it takes something, or is about to. InLine: it is in line. Holds: it holds quota.
+	Takes, InLine, Holds bool
+	// Lost: others have just lost for it what they held.
+	Lost bool
+	// OnNode: a pod of it is on a node.
+	OnNode bool
 }
 
-// Judge says whether a unit took something and has had no pod on a node since, and whether that was in vain. It was if
-// the unit gives up after others have lost what they held, or gives back what it got before a pod of it is on a node.
-func (v *Vain) Judge(now time.Time, by Beneficiary, t Taking) (took, inVain bool) {
+// gain of a unit from a taking.
+type gain struct {
+	step step
+	// by is for whom the unit began to take: its quota may change since.
+	by Beneficiary
+}
+
+type step uint8
+
+const (
+	none  step = iota
+	begun      // nobody has lost anything yet
+	freed      // others have lost what they held, and it waits
+	got        // it holds that, and no pod of it has been on a node
+)
+
+// Judge follows a unit that takes. That was in vain if the unit leaves its line after others have lost what they held,
+// or gives back what it got before a pod of it is on a node. One that takes nothing any more may fit now, so that is
+// not judged here: see GiveUp.
+func (v *Vain) Judge(now time.Time, key string, t Taking) {
+	is := v.gains[key].begin(t)
 	switch {
-	case t.Takes:
-	case t.Holds && t.Lost:
-		return true, false
-	case t.Holds && t.Took && t.OnNode():
-		v.Used(by)
-		return false, false
-	case !t.Holds && (t.Lost || t.Took):
-		v.Note(now, by)
-		return false, true
+	case is.step == got && t.Holds && t.OnNode:
+		delete(v.of, is.by) // it was of use
+		is = gain{}
+	case is.step >= freed && t.Holds:
+		is.step = got
+	case is.step == got || is.step == freed && !t.Takes && !t.InLine:
+		v.Note(now, is.by)
+		is = gain{}
 	}
-	return t.Took, false
+	v.set(key, is)
 }
 
-// Note that something was taken for nothing: nobody takes there for a while that doubles each time.
+// begin is the gain of a unit that waits still.
+func (g gain) begin(t Taking) gain {
+	if g.step == none && (t.Takes || t.Lost) {
+		g = gain{begun, t.By}
+	}
+	switch {
+	case g.step == begun && t.Lost:
+		g.step = freed
+	case g.step == begun && !t.Takes:
+		g = gain{}
+	}
+	return g
+}
+
+func (v *Vain) set(key string, is gain) {
+	switch {
+	case is.step == none:
+		delete(v.gains, key)
+		return
+	case v.gains == nil:
+		v.gains = map[string]gain{}
+	}
+	v.gains[key] = is
+}
+
+// Gains says that it is not known yet whether what a unit takes, or took, is in vain.
+func (v *Vain) Gains(key string) bool { return v.gains[key].step != none }
+
+// GiveUp is for a unit that takes nothing any more though it does not fit. That is in vain unless others are to blame.
+func (v *Vain) GiveUp(now time.Time, key string, blameless bool) {
+	if is := v.gains[key]; is.step >= freed && !blameless {
+		v.Note(now, is.by)
+	}
+	delete(v.gains, key)
+}
+
+// Noted is how often something was taken for nothing since the last call.
+func (v *Vain) Noted() (times int) {
+	times, v.noted = v.noted, 0
+	return times
+}
+
+// Note that something was taken for nothing: nobody takes there for a while that doubles each time. What is noted
+// during such a while was taken before it, as by another unit of a gang group, and is the same time.
 func (v *Vain) Note(now time.Time, by Beneficiary) {
 	if v.of == nil {
 		v.of = map[Beneficiary]pause{}
 	}
+	v.noted++
 	p := v.of[by]
+	if now.Before(p.until) {
+		return
+	}
 	if v.isOver(now, p) {
 		p.times = 0
 	}
@@ -85,9 +155,6 @@ func (v *Vain) Note(now time.Time, by Beneficiary) {
 	v.of[by] = p
 	v.sweep(now)
 }
-
-// Used says that a pod of what was taken is on a node.
-func (v *Vain) Used(by Beneficiary) { delete(v.of, by) }
 
 // Until is until when nobody takes, and how often in a row that was for nothing; zero for one who may.
 func (v *Vain) Until(now time.Time, by Beneficiary) (until time.Time, times int) {

@@ -88,6 +88,11 @@ func (r Reason) Notice() bool {
 	return r == ReasonPodsChargedElsewhere || r == ReasonPodsHeldBySuspension || r == ReasonQuotaChanged
 }
 
+// JobIsGone says that the job of the unit does not exist, or is being deleted.
+func (r Reason) JobIsGone() bool {
+	return r == ReasonConsumerNotFound || r == ReasonConsumerUIDMismatch
+}
+
 // Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage
 // the level of the quota tree and the resource.
 type Finding struct {

@@ -111,9 +111,16 @@ func (s *Sizes) At(step int64) (request resources.List, pods int64) {
 	return request, pods
 }
 
+// Size is what a unit is admitted with: the whole unless Counts say how many pods of each pod set it is.
+type Size struct {
+	Request resources.List
+	Pods    int64
+	Counts  []int64
+}
+
 // Greatest is the greatest size that fits, if the least is known to. What fits in one size fits in all that are
-// smaller. Counts are none for the whole.
-func (s *Sizes) Greatest(fits func(request resources.List) bool) (request resources.List, pods int64, counts []int64) {
+// smaller.
+func (s *Sizes) Greatest(fits func(request resources.List) bool) (p Size) {
 	lo, hi := int64(0), s.Steps()
 	for lo < hi {
 		step := lo + (hi-lo)/2
@@ -123,10 +130,10 @@ func (s *Sizes) Greatest(fits func(request resources.List) bool) (request resour
 			lo = step + 1
 		}
 	}
-	if request, pods = s.At(lo); lo > 0 {
-		counts = s.Counts(lo)
+	if p.Request, p.Pods = s.At(lo); lo > 0 {
+		p.Counts = s.Counts(lo)
 	}
-	return request, pods, counts
+	return p
 }
 
 // Steps is how many sizes there are in addition to the whole.

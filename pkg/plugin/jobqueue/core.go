@@ -151,7 +151,7 @@ func newCore(
 	}
 	c.wireStragglers()
 	if gates.Enabled(features.Placement) {
-		if c.placement, err = newPlacement(ctx, cfg, handle, profile); err != nil {
+		if c.placement, err = newPlacement(ctx, cfg, handle, profile, c.clock); err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	fwktype "k8s.io/kube-scheduler/framework"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -40,6 +41,7 @@ import (
 // of its plugins.
 func newPlacement(
 	ctx context.Context, cfg *rest.Config, handle fwktype.Handle, profile []kubeschedulerconfig.PluginConfig,
+	now clock.PassiveClock,
 ) (*placementcheck.Checker, error) {
 	placer, err := placement.New(ctx, placement.Config{
 		Source: liveCache{handle}, Informers: handle.SharedInformerFactory(), PluginConfig: profile,
@@ -55,7 +57,7 @@ func newPlacement(
 	if err != nil {
 		return nil, fmt.Errorf("client of placement checks: %w", err)
 	}
-	return placementcheck.New(placer, objects, metrics.Registered()), nil
+	return placementcheck.New(placer, objects, metrics.Registered(), now), nil
 }
 
 // liveCache is the cache of the scheduler, which exists once the scheduler is complete.
