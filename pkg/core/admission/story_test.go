@@ -65,7 +65,7 @@ func TestStories(t *testing.T) {
 
 // story keeps the objects as an API server would, beside the state that is fed with them.
 type story struct {
-	t      *testing.T
+	t      testing.TB
 	out    *strings.Builder
 	now    time.Time
 	cfg    Config
@@ -78,7 +78,7 @@ type story struct {
 	asked  map[string]string // by units, whether they would find nodes without these
 }
 
-func newStory(t *testing.T) *story {
+func newStory(t testing.TB) *story {
 	st := &story{
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
