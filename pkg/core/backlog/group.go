@@ -41,8 +41,8 @@ type Key struct {
 	// group.
 	Alone string
 	Gang  bool
-	// MaxPriority of the units, where the line compares priorities to take what others hold; else zero. Whoever is first
-	// may take no less than those behind it.
+	// MaxPriority of the units, where the line compares priorities to take what others hold; else zero. The first may
+	// take no less than those behind it.
 	MaxPriority int32
 	// Namespace of the units, where the line has bounds for each; else empty.
 	Namespace string

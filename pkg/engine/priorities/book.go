@@ -19,7 +19,7 @@ package priorities
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 
-// Book is what priorities follow from. It keeps nothing of namespaces that allow no more than others.
+// Book is what priorities follow from. It keeps nothing of namespaces that say nothing.
 type Book struct {
 	classes map[string]*objects.Class
 	bounds  map[string]int32
