@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package priority reads how great a priority a namespace allows.
+// Package priority reads how great a priority a namespace allows, and where that counts.
 package priority
 
 import (
@@ -33,4 +33,10 @@ func BoundOf(annotations map[string]string) *int32 {
 		return nil
 	}
 	return ptr.To(int32(n))
+}
+
+// Compared says that jobs of a queue with this policy preempt those of lower priority.
+func Compared(p *v1alpha1.QueuePreemption) bool {
+	return p != nil && (ptr.Deref(p.WithinQueue, "") == v1alpha1.PreemptLowerPriority ||
+		ptr.Deref(p.Reclaim, "") == v1alpha1.PreemptLowerPriority)
 }

@@ -33,3 +33,11 @@ func TestBoundOfANamespace(t *testing.T) {
 	}
 	require.Nil(t, BoundOf(nil))
 }
+
+func TestPrioritiesAreCompared(t *testing.T) {
+	lower := ptr.To(v1alpha1.PreemptLowerPriority)
+	require.True(t, Compared(&v1alpha1.QueuePreemption{WithinQueue: lower}))
+	require.True(t, Compared(&v1alpha1.QueuePreemption{Reclaim: lower}))
+	require.False(t, Compared(&v1alpha1.QueuePreemption{Reclaim: ptr.To(v1alpha1.PreemptAny)}))
+	require.False(t, Compared(nil))
+}
