@@ -21,7 +21,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -81,4 +84,18 @@ func TestABoundLooksAtUnitsOfItsNamespaceAlone(t *testing.T) {
 	require.Zero(t, r.engine.units.get("other/a").maxPriority)
 	require.Equal(t, []string{key}, r.engine.units.inNamespace(testNamespace))
 	require.Empty(t, r.engine.units.inNamespace("empty"))
+}
+
+// Nothing is decided before it is known how great a priority each namespace allows.
+func TestBoundsAreReadBeforeAnythingIsDecided(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: testNamespace, Annotations: map[string]string{v1alpha1.AnnotationMaxPriority: "5"},
+	}}
+	l := newLive(t, newFakeAPI(t), quotasOf(4, testQuota), []runtime.Object{namespace})
+	var known int32
+	l.until("all that existed is read", func() (loaded bool) {
+		l.ask(func(v View) { loaded, known = v.e.loaded, v.e.priorities.BoundOf(testNamespace) })
+		return loaded
+	})
+	require.EqualValues(t, 5, known)
 }
