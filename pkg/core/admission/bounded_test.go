@@ -37,7 +37,8 @@ func TestPrioritiesTakeAsFarAsNamespacesAllow(t *testing.T) {
 		room := rapid.IntRange(1, 4).Draw(rt, "room")
 		st.line(fmt.Sprintf("quota root limit=cpu:%d", room))
 		st.line(fmt.Sprintf("quota a parent=root min=cpu:%[1]d max=cpu:%[1]d", room))
-		st.line("queue q within=lower policy=" + rapid.SampledFrom([]string{"Priority", "Block"}).Draw(rt, "policy"))
+		st.line(fmt.Sprintf("queue q policy=%s within=%s", rapid.SampledFrom([]string{"Priority", "Block"}).Draw(rt, "policy"),
+			rapid.SampledFrom([]string{"lower", ""}).Draw(rt, "within")))
 		for i := range rapid.IntRange(2, 8).Draw(rt, "units") {
 			st.line(fmt.Sprintf("job j%[1]d uid=%[1]d", i))
 			st.line(fmt.Sprintf("unit u%[1]d queue=q quota=a request=cpu:1 job=j%[1]d:%[1]d priority=%[2]d max-priority=%[3]d", i,
@@ -46,6 +47,7 @@ func TestPrioritiesTakeAsFarAsNamespacesAllow(t *testing.T) {
 				decideBounded(rt, st)
 			}
 		}
+		st.line("queue q within=lower") // from the beginning, or from now on
 		for round, idle := 0, 0; idle < 3; round++ {
 			require.Less(rt, round, 100, "taking does not end")
 			st.line(fmt.Sprintf("tick %ds", 2+40*idle)) // who took in vain waits before it takes again
