@@ -148,8 +148,8 @@ type batch struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.bounds.items)+len(b.checks.items)+len(b.jobs.items)+
-		len(b.pods.items)+len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 &&
+	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.bounds.items)+len(b.checks.items)+
+		len(b.jobs.items)+len(b.pods.items)+len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 &&
 		!b.total && !b.mapping && !b.recheck
 }
 

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
@@ -217,8 +218,8 @@ func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
 }
 
 // A job takes what one of lower priority holds in its queue and quota. The victim is suspended, waits before those that
-// came after it, and runs again when the other has ended. Each job ends once. A job of the greatest class, in a namespace
-// that allows no priority, takes nothing and gets nothing that was taken.
+// came after it, and runs again when the other has ended. Each job ends once. A job of the greatest class, in a
+// namespace that allows no priority, takes nothing and gets nothing that was taken.
 func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "within-queue")
@@ -228,19 +229,19 @@ func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	job := func(name string, of int, run time.Duration) {
 		c.create(t, newJob(ns, name, suspended, ofQuota("within-queue"), pods(4), priority(of), runs(run)))
 	}
-	job("low", 1, 10*second)
+	job("low", 1, 20*second)
 	c.waitPhase(t, ns, "low", schedulingv1alpha1.PhaseRunning)
 	job("later", 1, second)
-	c.waitReason(t, ns, "later", "QuotaExceeded")
-
 	const greedy = "within-greedy"
-	_, err := c.kube.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: greedy}}, metav1.CreateOptions{})
+	named := metav1.ObjectMeta{Name: greedy}
+	_, err := c.kube.CoreV1().Namespaces().
+		Create(t.Context(), &corev1.Namespace{ObjectMeta: named}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = c.kube.SchedulingV1().PriorityClasses().Create(t.Context(),
-		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: greedy}, Value: 1_000_000_000}, metav1.CreateOptions{})
+		&schedulingv1.PriorityClass{ObjectMeta: named, Value: 1_000_000_000}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	c.create(t, newJob(greedy, "greedy", suspended, ofQuota("within-queue"), pods(4), ofClass(greedy), runs(second)))
+	c.waitReason(t, ns, "later", "QuotaExceeded")
 	c.waitReason(t, greedy, "greedy", "QuotaExceeded")
 
 	job("high", 2, 5*second)
@@ -256,9 +257,10 @@ func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	require.EqualValues(t, 1_000_000_000, *first.Spec.Priority)
 	require.Nil(t, first.Status.Preemption)
 	require.Nil(t, first.Status.LastAllocateTime)
+	require.NoError(t, c.kube.BatchV1().Jobs(greedy).Delete(t.Context(), "greedy",
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
 
 	c.waitDone(t, ns, 3, 2*time.Minute)
-	c.waitDone(t, greedy, 1, 2*time.Minute)
 	low, later := c.unit(t, ns, "low"), c.unit(t, ns, "later")
 	require.True(t, low.Status.LastAllocateTime.Before(later.Status.LastAllocateTime), "the victim kept its position")
 	require.EqualValues(t, 2, attempts(low))

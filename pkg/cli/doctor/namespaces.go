@@ -41,7 +41,8 @@ func (r *reader) namespaces() {
 	r.each("namespaces", &corev1.NamespaceList{}, "", func(namespace client.Object) {
 		name, labels := namespace.GetName(), namespace.GetLabels()
 		i.PrioritiesAllowed = i.PrioritiesAllowed || priority.BoundOf(namespace.GetAnnotations()) != nil
-		if predicate != nil && labels[v1alpha1.LabelManaged] != "true" && managedjobs.QueuesUnnamed(predicate, name, labels, i.takes(name)) {
+		if predicate != nil && labels[v1alpha1.LabelManaged] != "true" &&
+			managedjobs.QueuesUnnamed(predicate, name, labels, i.takes(name)) {
 			i.Unlabelled = append(i.Unlabelled, name)
 		}
 	})

@@ -37,12 +37,13 @@ func TestPrioritiesTakeAsFarAsNamespacesAllow(t *testing.T) {
 		room := rapid.IntRange(1, 4).Draw(rt, "room")
 		st.line(fmt.Sprintf("quota root limit=cpu:%d", room))
 		st.line(fmt.Sprintf("quota a parent=root min=cpu:%[1]d max=cpu:%[1]d", room))
-		st.line(fmt.Sprintf("queue q policy=%s within=%s", rapid.SampledFrom([]string{"Priority", "Block"}).Draw(rt, "policy"),
-			rapid.SampledFrom([]string{"lower", ""}).Draw(rt, "within")))
+		policy := rapid.SampledFrom([]string{"Priority", "Block"}).Draw(rt, "policy")
+		within := rapid.SampledFrom([]string{"lower", ""}).Draw(rt, "within")
+		st.line(fmt.Sprintf("queue q policy=%s within=%s", policy, within))
 		for i := range rapid.IntRange(2, 8).Draw(rt, "units") {
 			st.line(fmt.Sprintf("job j%[1]d uid=%[1]d", i))
-			st.line(fmt.Sprintf("unit u%[1]d queue=q quota=a request=cpu:1 job=j%[1]d:%[1]d priority=%[2]d max-priority=%[3]d", i,
-				rapid.IntRange(-1, 3).Draw(rt, "priority"), rapid.SampledFrom([]int{-1, 0, 1, 2, 9}).Draw(rt, "bound")))
+			st.line(fmt.Sprintf("unit u%[1]d queue=q quota=a request=cpu:1 job=j%[1]d:%[1]d priority=%[2]d max-priority=%[3]d",
+				i, rapid.IntRange(-1, 3).Draw(rt, "priority"), rapid.SampledFrom([]int{-1, 0, 1, 2, 9}).Draw(rt, "bound")))
 			if rapid.Bool().Draw(rt, "decide") {
 				decideBounded(rt, st)
 			}

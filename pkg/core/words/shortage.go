@@ -204,8 +204,8 @@ func bounded(o *reclaim.Obstacle, in *unit.Unit) string {
 	if !o.Bounded || in.TakingPriority() == in.Priority {
 		return ""
 	}
-	return fmt.Sprintf("; its priority %d counts as %d when it takes from others, by koord-queue/max-priority of its namespace",
-		in.Priority, in.TakingPriority())
+	return fmt.Sprintf("; its priority %d counts as %d when it takes from others, "+
+		"by koord-queue/max-priority of its namespace", in.Priority, in.TakingPriority())
 }
 
 // NoNodes is about a unit that may take what others hold, and whose pods would find no node even then.
