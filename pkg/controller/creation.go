@@ -19,7 +19,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,12 +27,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 
-	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
@@ -126,13 +123,4 @@ func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 		return labels.Nothing()
 	}
 	return compiled
-}
-
-// mostOf is the bound that a namespace sets by its annotation. One that cannot be read is none.
-func mostOf(namespace map[string]string) *int32 {
-	n, err := strconv.ParseInt(namespace[queuev1alpha1.AnnotationMaxPriority], 10, 32)
-	if err != nil {
-		return nil
-	}
-	return ptr.To(int32(n))
 }

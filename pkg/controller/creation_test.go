@@ -32,7 +32,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
@@ -275,11 +274,4 @@ func TestProfilesAreWaitedForAWhile(t *testing.T) {
 	require.False(t, p.Readable())
 	served.informer.Synced = true
 	require.True(t, p.Readable())
-}
-
-func TestMaxPriorityOfANamespace(t *testing.T) {
-	for text, want := range map[string]*int32{"": nil, "x": nil, "2147483648": nil, "7": ptr.To[int32](7)} {
-		require.Equal(t, want, mostOf(map[string]string{v1alpha1.AnnotationMaxPriority: text}), text)
-	}
-	require.Nil(t, mostOf(nil))
 }

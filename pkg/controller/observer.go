@@ -41,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/priority"
 )
 
 // observer reads what decisions depend on.
@@ -215,7 +216,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	if s.Unit == nil {
 		s.Cluster = o.shared.Survey.Look(ctx)
 	}
-	s.Priorities.Most = mostOf(namespace.Annotations)
+	s.Priorities.Most = priority.BoundOf(namespace.Annotations)
 	return o.followPath(ctx, s, plain, namespace.Labels)
 }
 

@@ -40,6 +40,11 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	for _, it := range b.classes.items {
 		e.applyClass(now, it.key, it.value)
 	}
+	for _, it := range b.bounds.items {
+		if e.priorities.SetBound(it.key, it.value) {
+			e.resolveAgain(now, e.units.inNamespace(it.key))
+		}
+	}
 	for _, it := range b.checks.items {
 		e.applyCheck(now, it.key, it.value)
 	}
@@ -102,7 +107,7 @@ func (e *Engine) setConsumer(now time.Time, job owner.Name, uid types.UID, live 
 }
 
 func (e *Engine) applyClass(now time.Time, name string, class *objects.Class) {
-	changed, byDefault := e.classes.set(name, class)
+	changed, byDefault := e.priorities.SetClass(name, class)
 	if !changed {
 		return
 	}
@@ -147,7 +152,7 @@ func (e *Engine) applyQueue(now time.Time, name string, q *objects.Queue) {
 	if have := e.queues[name]; have == nil || have.UID != q.UID {
 		e.statuses.forget(name)
 	}
-	e.countUnreadable(q.Panicked)
+	e.opts.countUnreadable(q.Panicked)
 	e.queues[name] = q
 	e.gauges.mark(now, "")
 	e.statuses.mark(now, name)
@@ -155,16 +160,16 @@ func (e *Engine) applyQueue(now time.Time, name string, q *objects.Queue) {
 }
 
 // countUnreadable counts a panic while an object was read, which happened in the goroutine of an informer.
-func (e *Engine) countUnreadable(panicked bool) {
+func (o *Options) countUnreadable(panicked bool) {
 	if panicked {
-		e.opts.Metrics.Inc(metrics.PanicsTotal, "decode")
+		o.Metrics.Inc(metrics.PanicsTotal, "decode")
 	}
 }
 
 func (e *Engine) pushQueue(now time.Time, q *objects.Queue) {
 	spec := q.Spec
 	if q.Class != "" {
-		spec.Priority = e.classes.priorityOf(q.Class)
+		spec.Priority = e.priorities.Of(q.Class)
 	}
 	spec.Fault = e.checks.faultOf(q)
 	spec.AdmissionChecks = e.checks.resolved(q.Spec.AdmissionChecks, &e.opts.Config)

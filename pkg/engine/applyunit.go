@@ -30,7 +30,7 @@ import (
 // lag behind what our own writes returned (I3).
 func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
 	delete(e.ghosts, key)
-	e.countUnreadable(!ev.gone && ev.state.Panicked)
+	e.opts.countUnreadable(!ev.gone && ev.state.Panicked)
 	rec := e.units.get(key)
 	if rec != nil {
 		if state := ev.of(rec.object); state != nil {
@@ -171,8 +171,9 @@ func (e *Engine) resolve(u *objects.Unit) unit.Unit {
 	if u.Priority != nil {
 		c.Priority = *u.Priority
 	} else {
-		c.Priority = e.classes.priorityOf(u.Class)
+		c.Priority = e.priorities.Of(u.Class)
 	}
+	c.MaxPriority = e.priorities.BoundOf(u.Namespace)
 	if message, ok := e.core.quarantine(c.Key); ok {
 		c.Invalid, c.InvalidMessage, c.Quarantined = unit.ReasonInternalError, message, true
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/priority"
 )
 
 // Driver makes each step of an engine itself, in place of Run, for tests and simulations: nothing happens but what its
@@ -138,6 +139,16 @@ func (d *Driver) FeedClass(obj json.Marshaler, gone bool) {
 		return
 	}
 	d.sources.putClass(c.Name, c)
+}
+
+// FeedNamespace takes a Namespace.
+func (d *Driver) FeedNamespace(obj json.Marshaler, gone bool) {
+	n := sent[metav1.PartialObjectMetadata](obj)
+	if gone {
+		d.box.bound(n.Name, nil)
+		return
+	}
+	d.box.bound(n.Name, priority.BoundOf(n.Annotations))
 }
 
 // FeedCheck takes an AdmissionCheck.

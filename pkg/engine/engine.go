@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/pace"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/priorities"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -53,9 +54,10 @@ type Engine struct {
 	gauges    *gauges
 	reports   reports
 	reasons   pace.Reasons
-	classes   classes
 	checks    *admissionChecks
-	queues    map[string]*objects.Queue
+	// priorities are those of classes, and what namespaces allow.
+	priorities *priorities.Book
+	queues     map[string]*objects.Queue
 	// queueNames are those of queues, in order.
 	queueNames names
 	jobs       map[owner.Name]types.UID
@@ -85,7 +87,7 @@ func New(o Options) (*Engine, error) {
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, publisher: newPublisher(),
 		reports: reports{}, reasons: pace.NewReasons(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
-		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
+		priorities: priorities.NewBook(), checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*objects.Queue{}, queueNames: newNames(), jobs: map[owner.Name]types.UID{}, pasts: pasts{},
 		ghosts:  map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace.NewDecisions(o.Clock.Since),

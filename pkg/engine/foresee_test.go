@@ -45,7 +45,7 @@ func TestNodesAreForeseenBeforeAUnitTakes(t *testing.T) {
 		"admissionChecks": []any{map[string]any{"name": "nodes"}},
 	}).lead()
 	r.check("nodes", v1alpha1.PlacementController, "True")
-	r.job("low", "job-low").job("high", "job-high")
+	r.allows(testNamespace, "7").job("low", "job-low").job("high", "job-high")
 	low := r.unit("low", 2, withConsumer("job-low"), func(u *unstructured.Unstructured) {
 		u.Object["status"] = map[string]any{"phase": "Dequeued", "attempts": int64(1), "admissions": []any{
 			map[string]any{"name": "main", "replicas": int64(2), "resources": map[string]any{"cpu": "2"}},

@@ -134,6 +134,7 @@ type batch struct {
 	units   latest[string, unitEvent]
 	queues  latest[string, *objects.Queue]
 	classes latest[string, *objects.Class]
+	bounds  latest[string, *int32] // of priorities, by namespace
 	checks  latest[string, *objects.Check]
 	jobs    latest[owner.Name, jobEvent]
 	pods    latest[types.UID, podEvent]
@@ -147,8 +148,8 @@ type batch struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.checks.items)+len(b.jobs.items)+
-		len(b.pods.items)+len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 &&
+	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.bounds.items)+len(b.checks.items)+
+		len(b.jobs.items)+len(b.pods.items)+len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 &&
 		!b.total && !b.mapping && !b.recheck
 }
 
@@ -214,6 +215,11 @@ func (m *mailbox) pod(pod *corev1.Pod, gone, initial bool) {
 		}
 		b.pods.put(pod.UID, podEvent{pod: pod, gone: gone, initial: initial})
 	})
+}
+
+// bound takes how great a priority a namespace allows; nil if it does not say.
+func (m *mailbox) bound(namespace string, most *int32) {
+	m.put(func(b *batch) { b.bounds.put(namespace, most) })
 }
 
 func (m *mailbox) call(f func()) { m.put(func(b *batch) { b.calls = append(b.calls, f) }) }

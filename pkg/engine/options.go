@@ -103,6 +103,9 @@ type Options struct {
 	Jobs metadatainformer.SharedInformerFactory
 	// Pods is the scheduler's informer of pods; nil when pods are fed by FeedPod.
 	Pods cache.SharedIndexInformer
+	// Namespaces is the scheduler's informer of namespaces, which say how great a priority they allow; nil when these are
+	// fed by FeedNamespace.
+	Namespaces cache.SharedIndexInformer
 	// Quotas answers from the live quotas.
 	Quotas Quotas
 	// PodRequest is what ElasticQuota counts for a pod; nil takes what the scheduler counts.

@@ -338,7 +338,7 @@ func TestVictimsOfDryRunsAreAMetric(t *testing.T) {
 		})
 	}
 	queue(true)
-	r.lead()
+	r.allows(testNamespace, "7").lead()
 	r.job("low", "job-low").job("high", "job-high")
 	r.unit("low", 2, withConsumer("job-low"), withStatus(map[string]any{
 		"phase": "Dequeued", "attempts": int64(1), "admissions": []any{

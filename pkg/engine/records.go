@@ -41,6 +41,7 @@ type unitRecord struct {
 	queue, quota string
 	invalid      unit.Reason
 	priority     int32
+	maxPriority  int32
 	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name;
 	// unsuspendable: and that kind cannot be suspended; unlisted: and its jobs could not be listed yet.
 	managed, misnamed, unsuspendable, unlisted bool
@@ -89,7 +90,8 @@ func (r *records) resolved(rec *unitRecord, c *unit.Unit) {
 	if c.MovesTo != rec.movesTo {
 		rec.act().movesTo = c.MovesTo
 	}
-	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
+	rec.priority, rec.maxPriority = c.Priority, c.MaxPriority
+	rec.managed, rec.misnamed = c.ConsumerManaged, c.Misnamed
 	r.count(rec, 1)
 	rec.unsuspendable, rec.unlisted = c.Unsuspendable, c.KindUnlisted
 	r.listing.place(rec)
@@ -97,7 +99,8 @@ func (r *records) resolved(rec *unitRecord, c *unit.Unit) {
 
 // differsFrom says whether the unit resolves to something else now.
 func (rec *unitRecord) differsFrom(c *unit.Unit) bool {
-	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid ||
+	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority ||
+		c.MaxPriority != rec.maxPriority || c.Invalid != rec.invalid ||
 		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed || c.Unsuspendable != rec.unsuspendable ||
 		c.KindUnlisted != rec.unlisted || c.MovesTo != rec.movesTo
 }
@@ -160,6 +163,14 @@ func (r *records) ofClass(class string, all bool) []string {
 		list = append(list, sortedKeys(some)...)
 	}
 	slices.Sort(list)
+	return list
+}
+
+// inNamespace are the units of a namespace.
+func (r *records) inNamespace(namespace string) (list []string) {
+	if n := r.listing.namespaces[namespace]; n != nil {
+		n.units.Walk(func(rec *unitRecord) bool { list = append(list, rec.object.Key()); return true })
+	}
 	return list
 }
 

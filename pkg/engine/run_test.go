@@ -83,10 +83,11 @@ func liveOn(
 	var err error
 	l := &live{t: t, api: api, done: make(chan struct{}), activated: map[string]bool{}}
 	jobInformers := metadatainformer.NewSharedInformerFactory(client, 0)
-	pods := informers.NewSharedInformerFactory(kubefake.NewClientset(podObjects...), 0)
+	shared := informers.NewSharedInformerFactory(kubefake.NewClientset(podObjects...), 0)
 	l.engine, err = New(Options{
-		Client: api.rest, Metadata: metadataOf{api.client}, Jobs: jobInformers, Pods: pods.Core().V1().Pods().Informer(),
-		Quotas: quotas, Clock: clock.RealClock{}, Predicate: o.Predicate, Metrics: o.Metrics,
+		Client: api.rest, Metadata: metadataOf{api.client}, Jobs: jobInformers, Pods: shared.Core().V1().Pods().Informer(),
+		Namespaces: shared.Core().V1().Namespaces().Informer(),
+		Quotas:     quotas, Clock: clock.RealClock{}, Predicate: o.Predicate, Metrics: o.Metrics,
 		Config: Config{WriteConcurrency: 8, AuditInterval: 5 * time.Millisecond, ResyncInterval: o.Config.ResyncInterval},
 		Activate: func(chunk map[string]*corev1.Pod) {
 			l.mu.Lock()
@@ -100,7 +101,7 @@ func liveOn(
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	l.stop = cancel
 	jobInformers.Start(ctx.Done())
-	pods.Start(ctx.Done())
+	shared.Start(ctx.Done())
 	go func() {
 		defer close(l.done)
 		l.engine.Run(ctx)

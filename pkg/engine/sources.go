@@ -36,6 +36,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/priorities"
 )
 
 var priorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1",
@@ -122,7 +123,14 @@ func (s *sources) connect() error {
 	}
 	s.kinds.Store(f)
 	s.synced = append(s.synced, f.Settled)
-	return s.followPods()
+	if err := s.hear(s.opts.Namespaces, "namespaces", priorities.Handler(s.box.bound)); err != nil {
+		return err
+	}
+	return s.hear(s.opts.Pods, "pods", cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { s.onPod(obj, false, initial) },
+		UpdateFunc: func(_, obj any) { s.onPod(obj, false, false) },
+		DeleteFunc: func(obj any) { s.onPod(obj, true, false) },
+	})
 }
 
 func (s *sources) putQueue(name string, q *objects.Queue) {
@@ -152,11 +160,19 @@ func (s *sources) follow(
 	if err := informer.SetTransform(f); err != nil {
 		return fmt.Errorf("watching %s: %w", what, err)
 	}
+	s.owned = append(s.owned, informer)
+	return s.hear(informer, what, h)
+}
+
+// hear registers a handler; nil is one that somebody feeds by hand.
+func (s *sources) hear(informer cache.SharedIndexInformer, what string, h cache.ResourceEventHandler) error {
+	if informer == nil {
+		return nil
+	}
 	registration, err := informer.AddEventHandler(h)
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", what, err)
 	}
-	s.owned = append(s.owned, informer)
 	s.synced = append(s.synced, registration.HasSynced)
 	return nil
 }
@@ -213,24 +229,6 @@ func (s *sources) informer(
 			return objects.With(objects.At(client.Get(), resource, namespace), &o).Watch(ctx)
 		},
 	}, client), example, cache.SharedIndexInformerOptions{ObjectDescription: resource.String()})
-}
-
-func (s *sources) followPods() error {
-	if s.opts.Pods == nil {
-		return nil
-	}
-	registration, err := s.opts.Pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) { s.onPod(obj, false, initial) },
-		UpdateFunc: func(_, obj any) {
-			s.onPod(obj, false, false)
-		},
-		DeleteFunc: func(obj any) { s.onPod(obj, true, false) },
-	})
-	if err != nil {
-		return fmt.Errorf("watching pods: %w", err)
-	}
-	s.synced = append(s.synced, registration.HasSynced)
-	return nil
 }
 
 func (s *sources) onPod(obj any, gone, initial bool) {

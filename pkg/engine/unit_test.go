@@ -35,7 +35,8 @@ import (
 // Objects that say all that an object can say fill each field of the unit that the core gets.
 func TestResolveLeavesNothingOut(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
-	r.queue(testQuota).lead()
+	r.queue(testQuota).allows(testNamespace, "7").lead()
+	r.step()
 	// These come from other sources than the object.
 	seen := map[string]bool{"KindUnlisted": true, "Unsuspendable": true, "Quarantined": true}
 	job := batchv1.SchemeGroupVersion.WithKind("Job")

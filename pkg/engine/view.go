@@ -128,7 +128,7 @@ func (v View) Queue(name string) (QueueInfo, bool) {
 	if q := v.e.queues[name]; q != nil {
 		info.Exists, info.Policy, info.Priority, info.Held = true, q.Spec.Policy, q.Spec.Priority, q.Spec.Held
 		if q.Class != "" {
-			info.Priority = v.e.classes.priorityOf(q.Class)
+			info.Priority = v.e.priorities.Of(q.Class)
 		}
 	}
 	c := v.e.core.read().Accounts().CountsOf(name)

@@ -113,6 +113,9 @@ func TestADryRunNamesNoUnit(t *testing.T) {
 			"preemption": map[string]any{"withinQueue": "LowerPriority", "dryRun": true, "minRunTimeSeconds": int64(0)},
 		},
 	}}, false)
+	e.FeedNamespace(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "a", "annotations": map[string]any{"koord-queue/max-priority": "7"},
+	}}}, false)
 	feed := func(namespace, name, phase string, priority int64) {
 		e.FeedJob("Job.v1.batch", namespace, name, types.UID("job-of-"+namespace), nil, false)
 		u := madeUnit(namespace, name, phase, "dry")

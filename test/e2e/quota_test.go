@@ -30,9 +30,11 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
@@ -216,7 +218,8 @@ func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
 }
 
 // A job takes what one of lower priority holds in its queue and quota. The victim is suspended, waits before those that
-// came after it, and runs again when the other has ended. Each job ends once.
+// came after it, and runs again when the other has ended. Each job ends once. A job of the greatest class, in a
+// namespace that allows no priority, takes nothing and gets nothing that was taken.
 func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "within-queue")
@@ -226,10 +229,20 @@ func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	job := func(name string, of int, run time.Duration) {
 		c.create(t, newJob(ns, name, suspended, ofQuota("within-queue"), pods(4), priority(of), runs(run)))
 	}
-	job("low", 1, 10*second)
+	job("low", 1, 20*second)
 	c.waitPhase(t, ns, "low", schedulingv1alpha1.PhaseRunning)
 	job("later", 1, second)
+	const greedy = "within-greedy"
+	named := metav1.ObjectMeta{Name: greedy}
+	_, err := c.kube.CoreV1().Namespaces().
+		Create(t.Context(), &corev1.Namespace{ObjectMeta: named}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = c.kube.SchedulingV1().PriorityClasses().Create(t.Context(),
+		&schedulingv1.PriorityClass{ObjectMeta: named, Value: 1_000_000_000}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.create(t, newJob(greedy, "greedy", suspended, ofQuota("within-queue"), pods(4), ofClass(greedy), runs(second)))
 	c.waitReason(t, ns, "later", "QuotaExceeded")
+	c.waitReason(t, greedy, "greedy", "QuotaExceeded")
 
 	job("high", 2, 5*second)
 	c.waitPhase(t, ns, "high", schedulingv1alpha1.PhaseRunning)
@@ -240,6 +253,12 @@ func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	require.Equal(t, []string{string(low.UID) + "/1"}, c.unit(t, ns, "high").Status.Preemption.Holds)
 	require.True(t, *c.job(t, ns, "low").Spec.Suspend)
 	require.Nil(t, c.unit(t, ns, "later").Status.LastAllocateTime)
+	first := c.unit(t, greedy, "greedy")
+	require.EqualValues(t, 1_000_000_000, *first.Spec.Priority)
+	require.Nil(t, first.Status.Preemption)
+	require.Nil(t, first.Status.LastAllocateTime)
+	require.NoError(t, c.kube.BatchV1().Jobs(greedy).Delete(t.Context(), "greedy",
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
 
 	c.waitDone(t, ns, 3, 2*time.Minute)
 	low, later := c.unit(t, ns, "low"), c.unit(t, ns, "later")

@@ -155,7 +155,9 @@ func (r *replica) build() {
 // own.
 func (r *replica) follow() {
 	w, e, live := r.world, r.engine, r.live
-	r.namespaces = r.open(namespaces, func(_, _ *object, _ bool) {})
+	r.namespaces = r.open(namespaces, func(before, after *object, _ bool) {
+		e.FeedNamespace(present(before, after), after == nil)
+	})
 	plugin := []*stream{
 		r.open(nodes, func(before, after *object, _ bool) { live.OnNode(nodeOf(before), nodeOf(after)) }),
 		r.open(quotas, func(before, after *object, _ bool) { live.OnQuota(quotaOf(before), quotaOf(after)) }),

@@ -167,7 +167,8 @@ type PreemptionPolicy string
 const (
 	// PreemptNever suspends nobody: units wait until others give back what they hold.
 	PreemptNever PreemptionPolicy = "Never"
-	// PreemptLowerPriority suspends jobs of lower priority.
+	// PreemptLowerPriority suspends jobs of lower priority. Priorities count up to AnnotationMaxPriority of the namespace,
+	// and up to 0 without.
 	PreemptLowerPriority PreemptionPolicy = "LowerPriority"
 	// PreemptAny suspends jobs whatever their priority.
 	PreemptAny PreemptionPolicy = "Any"
@@ -175,13 +176,13 @@ const (
 
 // QueuePreemption is from whom units of a queue take quota, and when they lose it to others.
 type QueuePreemption struct {
-	// reclaim is of the min of a quota from borrowers, which are suspended. Never (default), LowerPriority: only those of
-	// lower priority, or Any.
+	// reclaim is of the min of a quota from borrowers, which are suspended. Never (default), LowerPriority (counted up to
+	// koord-queue/max-priority of the namespace), or Any.
 	// +optional
 	// +kubebuilder:validation:Enum=Never;LowerPriority;Any
 	Reclaim *PreemptionPolicy `json:"reclaim,omitempty"`
 	// withinQueue is of what jobs of the same queue and quota hold. Never (default), or LowerPriority: those of lower
-	// priority are suspended.
+	// priority are suspended, counted as for reclaim.
 	// +optional
 	// +kubebuilder:validation:Enum=Never;LowerPriority
 	WithinQueue *PreemptionPolicy `json:"withinQueue,omitempty"`

@@ -64,7 +64,7 @@ const (
 	// AnnotationPriority on a job is the priority of its unit, up to what it may be: see AnnotationMaxPriority.
 	AnnotationPriority = "scheduling.x-k8s.io/priority"
 	// AnnotationMaxPriority on a namespace is the greatest priority that a job there may give itself by a number; without
-	// it that is the priority of the job's class.
+	// it that is the priority of the job's class. Its jobs preempt others with at most that priority; without it with 0.
 	AnnotationMaxPriority = "koord-queue/max-priority"
 	// AnnotationMaxExecutionTime on a job is for how many seconds it may run; see spec.maximumExecutionTimeSeconds of its
 	// unit.

@@ -322,6 +322,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"QueueQuotaMissing": func(_ *testing.T, w *world) {
 			w.find("Queue", "q").SetAnnotations(map[string]string{v1alpha1.AnnotationAvailableQuotaShort: "a,gone"})
 		},
+		"PrioritiesNotAllowed": func(_ *testing.T, w *world) {
+			w.find("Queue", "q").(*v1alpha1.Queue).Spec.Preemption =
+				&v1alpha1.QueuePreemption{WithinQueue: ptr.To(v1alpha1.PreemptLowerPriority)}
+		},
 		"IgnoredKey": func(_ *testing.T, w *world) {
 			w.find("Queue", "q").SetAnnotations(map[string]string{"koord-queue/wait-for-pods-running": "true"})
 		},
@@ -432,4 +436,27 @@ func TestNamespacesThatPoliciesDoNotBound(t *testing.T) {
 			require.Equal(t, c.want, w.read(t).Unlabelled)
 		})
 	}
+}
+
+// One namespace that says how great a priority it allows is enough: who has preemption by priority knows of it.
+func TestPrioritiesAreAllowed(t *testing.T) {
+	for policy, warned := range map[v1alpha1.QueuePreemption]bool{
+		{Reclaim: ptr.To(v1alpha1.PreemptLowerPriority)}: true, {Reclaim: ptr.To(v1alpha1.PreemptAny)}: false, {}: false,
+	} {
+		i := &Installation{Names: Names{QueueNamespace: "koord-queue"}}
+		q := v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "q"}}
+		q.Spec.Preemption = &policy
+		i.Queues = []v1alpha1.Queue{q}
+		require.Equal(t, warned, len(i.unallowedPriorities()) > 0)
+		i.PrioritiesAllowed = true
+		require.Empty(t, i.unallowedPriorities())
+		i.PrioritiesAllowed, i.Unread = false, []string{"namespaces: forbidden"}
+		require.Empty(t, i.unallowedPriorities(), "nobody knows")
+	}
+	w := healthy(t)
+	require.False(t, w.read(t).PrioritiesAllowed)
+	w.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "team", Annotations: map[string]string{v1alpha1.AnnotationMaxPriority: "5"},
+	}})
+	require.True(t, w.read(t).PrioritiesAllowed)
 }

@@ -383,6 +383,7 @@ func (i *Installation) visibility() []Finding {
 }
 
 func (i *Installation) queues() (f []Finding) {
+	f = append(f, i.unallowedPriorities()...)
 	quotas := sets.New[string]()
 	for n := range i.Quotas {
 		quotas.Insert(i.Quotas[n].GetName())

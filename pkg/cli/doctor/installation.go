@@ -77,6 +77,8 @@ type Installation struct {
 	MissingClasses []string
 	// Unlabelled are the namespaces whose jobs are queued although neither they nor their namespace say so.
 	Unlabelled []string
+	// PrioritiesAllowed: a namespace says how great a priority it allows.
+	PrioritiesAllowed bool
 	// Tenancy is the ConfigMap with the parameters of the policies.
 	Tenancy  *corev1.ConfigMap
 	Policies map[string]bool
@@ -144,7 +146,7 @@ func Read(ctx context.Context, from Cluster, names Names, now time.Time) *Instal
 	r.each("ElasticQuotas", quotas, "", func(o client.Object) {
 		i.Quotas = append(i.Quotas, *o.(*unstructured.Unstructured))
 	})
-	r.unlabelled()
+	r.namespaces()
 	r.checks()
 	if audit, err := from.Audit(ctx); !r.failed("the last audit", err) {
 		i.Audit = audit

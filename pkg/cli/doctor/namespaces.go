@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,32 +28,40 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/priority"
 )
 
 // The policies of tenancy look at objects that name a quota, and at all objects of namespaces with a label. The
 // controller tells them in which other namespaces jobs are queued, for jobs and their templates. Pods that name no
 // quota are looked at with the label alone.
 
-// unlabelled reads which namespaces lack it. The quotas have been read.
-func (r *reader) unlabelled() {
-	i := r.into
-	if i.ManagedJobs == nil {
-		return
-	}
-	m, err := managedjobs.From(i.ManagedJobs.Data)
-	if err != nil {
-		return // Examine says so
-	}
-	predicate, err := managedjobs.NewPredicate(m)
-	if err != nil {
-		return
-	}
+// namespaces reads which namespaces lack it, and whether one allows a priority. The quotas have been read.
+func (r *reader) namespaces() {
+	i, predicate := r.into, r.predicate()
 	r.each("namespaces", &corev1.NamespaceList{}, "", func(namespace client.Object) {
 		name, labels := namespace.GetName(), namespace.GetLabels()
-		if labels[v1alpha1.LabelManaged] != "true" && managedjobs.QueuesUnnamed(predicate, name, labels, i.takes(name)) {
+		i.PrioritiesAllowed = i.PrioritiesAllowed || priority.BoundOf(namespace.GetAnnotations()) != nil
+		if predicate != nil && labels[v1alpha1.LabelManaged] != "true" &&
+			managedjobs.QueuesUnnamed(predicate, name, labels, i.takes(name)) {
 			i.Unlabelled = append(i.Unlabelled, name)
 		}
 	})
+}
+
+// predicate says which jobs are managed; nil if that cannot be read, as Examine says.
+func (r *reader) predicate() *managedjobs.Predicate {
+	if r.into.ManagedJobs == nil {
+		return nil
+	}
+	m, err := managedjobs.From(r.into.ManagedJobs.Data)
+	if err != nil {
+		return nil
+	}
+	predicate, err := managedjobs.NewPredicate(m)
+	if err != nil {
+		return nil
+	}
+	return predicate
 }
 
 // takes says whether Koordinator charges pods of the namespace to a quota without a label.
@@ -79,11 +86,7 @@ func (i *Installation) unboundedNamespaces() []Finding {
 	if len(i.Unlabelled) == 0 {
 		return nil
 	}
-	names := strings.Join(i.Unlabelled[:min(len(i.Unlabelled), mostNamed)], ", ")
-	if more := len(i.Unlabelled) - mostNamed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	return []Finding{{Warning, "NamespaceNotLabelled", fmt.Sprintf("Jobs of these namespaces are queued without a label, "+
-		"and the policies of tenancy do not look at pods there that name no quota: %s.", names),
+		"and the policies of tenancy do not look at pods there that name no quota: %s.", named(i.Unlabelled)),
 		"kubectl label namespace NAME " + v1alpha1.LabelManaged + "=true"}}
 }

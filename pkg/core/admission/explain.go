@@ -52,7 +52,7 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 		found = hindered
 	}
 	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
-		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle)
+		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle, &u.spec)
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.

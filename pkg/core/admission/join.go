@@ -84,6 +84,9 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	if takes(u) { // nobody behind it gets what it takes back
 		key.Alone, key.Blocks = u.spec.Key, true
 	}
+	if q.spec.Preemption.ComparesPriorities() {
+		key.MaxPriority = u.spec.MaxPriority
+	}
 	if q.bounds().MaxAdmitted >= 0 {
 		key.Namespace = u.spec.Namespace()
 	}

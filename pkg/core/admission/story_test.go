@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -423,6 +424,7 @@ func (st *story) unit(a arguments) {
 	if !ok {
 		u = unit.Unit{
 			Key: unitNamed(name), UID: "uid-" + name, Created: st.now, Pods: 1, Active: true, Phase: unit.PhaseEnqueued,
+			MaxPriority: math.MaxInt32,
 		}
 	}
 	for _, key := range a.order {
@@ -445,6 +447,8 @@ func (st *story) setUnit(u *unit.Unit, key, value string) {
 		u.MovesTo = value
 	case "priority":
 		u.Priority = int32(st.number(value))
+	case "max-priority":
+		u.MaxPriority = int32(st.number(value))
 	case "created":
 		u.Created = epoch.Add(time.Duration(st.number(value)) * time.Second)
 	case "request":

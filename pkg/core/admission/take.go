@@ -241,7 +241,10 @@ func (t *taking) mayTake(now time.Time, with []*record) bool {
 
 func takerOf(u *record) reclaim.Taker {
 	n := &u.group.Notes
-	return reclaim.Taker{Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.Priority, Policy: n.queue.spec.Preemption}
+	return reclaim.Taker{
+		Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.TakingPriority(), Named: u.spec.Priority,
+		Policy: n.queue.spec.Preemption,
+	}
 }
 
 // holders are those to take from, and those that give back anyway: their loss is in flight, or pods alone are left.

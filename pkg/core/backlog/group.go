@@ -41,6 +41,9 @@ type Key struct {
 	// group.
 	Alone string
 	Gang  bool
+	// MaxPriority of the units, where the line compares priorities to take what others hold; else zero. The first may
+	// take no less than those behind it.
+	MaxPriority int32
 	// Namespace of the units, where the line has bounds for each; else empty.
 	Namespace string
 }

@@ -59,9 +59,10 @@ type Spec struct {
 // Same says whether both say the same.
 func (q *Spec) Same(o *Spec) bool { return reflect.DeepEqual(q, o) }
 
-// SameOrder says that units of the queue have the same places with both.
+// SameOrder says that units of the queue have the same places, and are decided with the same others, with both.
 func (q *Spec) SameOrder(o *Spec) bool {
 	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending &&
+		q.Preemption.ComparesPriorities() == o.Preemption.ComparesPriorities() &&
 		reflect.DeepEqual(q.PerNamespace, o.PerNamespace)
 }
 
@@ -98,6 +99,11 @@ const MostMinRunTime = time.Hour
 // TakesNothing says that a unit of the queue takes from nobody.
 func (p *Preemption) TakesNothing() bool {
 	return p.Reclaim == VictimsNone && p.WithinQueue == VictimsNone
+}
+
+// ComparesPriorities says that a unit of the queue takes from those of lower priority.
+func (p *Preemption) ComparesPriorities() bool {
+	return p.Reclaim == VictimsOfLowerPriority || p.WithinQueue == VictimsOfLowerPriority
 }
 
 // Fault is why nothing new is reserved in a queue, in a word and a sentence.

@@ -61,6 +61,7 @@ type job struct {
 	promised          bool // waits for what it has taken back already
 	expected          bool // is served together with the one that takes, or not at all
 	cost              Cost
+	uncounted         int32      // its object names a priority that is greater by this, which counts for nothing
 	judged            *unit.Unit // its cost is that of this unit
 }
 
@@ -113,6 +114,7 @@ func drawWorld(t *rapid.T, all bool) *world {
 			queue: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"),
 			cost:  Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
 		}
+		j.uncounted = rapid.SampledFrom([]int32{0, 0, 9}).Draw(t, "uncounted")
 		j.gang = rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "gang group")
 		for _, kind := range kinds {
 			j.asks[kind] = rapid.SampledFrom([]int64{0, 1, 2, 2, 3}).Draw(t, kind)
@@ -346,7 +348,9 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 	for _, j := range jobs {
 		route := tree.Route(j.leaf)
 		ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
-		takers = append(takers, Taker{Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Policy: w.policy})
+		takers = append(takers, Taker{
+			Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Named: j.cost.Priority + j.uncounted, Policy: w.policy,
+		})
 	}
 	sets, w.obstacle = Together(&Situation[*job]{tree, Sort(holders), leaving, promised}, takers)
 	return sets

@@ -64,7 +64,7 @@ func ProtectionOf(
 // write of it is. It is for a unit by itself, before others join it.
 func (h *Holder[T]) Judge(now time.Time, in *unit.Unit, q *queue.Preemption, nonPreemptible, inFlight bool) {
 	h.Parts[0].Queue, h.Cost = in.Queue, Cost{
-		Priority: in.Priority, Evictions: h.Evictions, Lost: h.work(now.Sub(in.Admitted)),
+		Priority: in.TakingPriority(), Evictions: h.Evictions, Lost: h.work(now.Sub(in.Admitted)),
 	}
 	if h.Protection, h.Until = ProtectionOf(now, in, q, nonPreemptible); inFlight {
 		h.Protection, h.Until = InFlight, time.Time{}
@@ -81,6 +81,8 @@ type Obstacle struct {
 	Pods      int64
 	// Until is when the first protection ends; zero if time ends none.
 	Until time.Time
+	// Bounded: it would have a right to somebody with the priority that its object names.
+	Bounded bool
 	// InVain is how often in a row what was taken for the same namespace and quota was for nothing: until then nobody
 	// looks for more.
 	InVain int
@@ -113,6 +115,7 @@ func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 	for j := range among {
 		h := &among[j]
 		held := h.held(i)
+		o.Bounded = o.Bounded || bounded(s, h)
 		if h.Protection == Unprotected || held == 0 || !s.right.covers(h) {
 			continue
 		}
@@ -122,6 +125,17 @@ func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 		}
 	}
 	return o
+}
+
+// bounded says that the request has no right to a holder, and would have it with the priority that its object names.
+func bounded[T any](s *Search[T], h *Holder[T]) bool {
+	counts := s.Priority
+	if s.Named <= counts || h.Protection != Unprotected || s.right.covers(h) {
+		return false
+	}
+	defer func() { s.Priority = counts }()
+	s.Priority = s.Named
+	return s.right.covers(h)
 }
 
 // heldUnder is what these hold of a resource under a level.

@@ -28,10 +28,11 @@ import (
 
 // Taker is a request that may take what others hold, by the policy of its queue.
 type Taker struct {
-	Ask      *decide.Ask
-	Queue    string
-	Priority int32
-	Policy   queue.Preemption
+	Ask   *decide.Ask
+	Queue string
+	// Priority is the one that counts here, see unit.TakingPriority. Named is the one that its object has.
+	Priority, Named int32
+	Policy          queue.Preemption
 }
 
 // Holder is a unit that holds quota, or all units of a gang group that do.
@@ -133,7 +134,8 @@ func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T], o Obstacle) {
 			o = Obstacle{}
 			break
 		}
-		if !o.Some() {
+		obstacle.Bounded = obstacle.Bounded || o.Bounded
+		if o.Bounded = obstacle.Bounded; !o.Some() {
 			o = obstacle
 		}
 	}

@@ -182,6 +182,39 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// Who finds nobody of a lower priority is told if that is because its own does not count in full.
+func TestAnObstacleIsABoundedPriority(t *testing.T) {
+	lower, any := queue.VictimsOfLowerPriority, queue.VictimsAny
+	for name, tc := range map[string]struct {
+		policy queue.Preemption
+		named  int32
+		jobs   string
+		want   Obstacle
+	}{
+		"in its queue": {
+			queue.Preemption{WithinQueue: lower}, 9, "j a 4 0 1 0 0\nv a 8 0 1 0 0", Obstacle{Bounded: true},
+		},
+		"in another quota": {
+			queue.Preemption{Reclaim: lower}, 9, "j a 4 0 1 0 0\nv b 8 0 5 0 0", Obstacle{Bounded: true},
+		},
+		"in its queue, where it may reclaim as well": {
+			queue.Preemption{Reclaim: any, WithinQueue: lower}, 9, "j a 4 0 1 0 0\nv a 8 0 1 0 0", Obstacle{Bounded: true},
+		},
+		"it counts in full":        {queue.Preemption{WithinQueue: lower}, 1, "j a 4 0 1 0 0\nv a 8 0 1 0 0", Obstacle{}},
+		"it is too low altogether": {queue.Preemption{WithinQueue: lower}, 9, "j a 4 0 1 0 0\nv a 8 0 9 0 0", Obstacle{}},
+		"in no queue of its own":   {queue.Preemption{WithinQueue: lower}, 9, "j a 4 0 1 0 0\nv b 8 0 1 0 0", Obstacle{}},
+		"nobody compares":          {queue.Preemption{Reclaim: any}, 9, "j a 4 0 1 0 0\nv a 8 0 1 0 0", Obstacle{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 2 8", tc.jobs)
+			w.policy, w.units[0].uncounted = tc.policy, tc.named-w.units[0].cost.Priority
+			require.Empty(t, w.search(w.units[0]))
+			w.obstacle.Level, w.obstacle.Resource = "", ""
+			require.Equal(t, tc.want, w.obstacle)
+		})
+	}
+}
+
 // A unit takes no more than its object has room for.
 func TestMostHolds(t *testing.T) {
 	for most, taken := range map[int]int{MostHolds: MostHolds, MostHolds + 1: 0} {

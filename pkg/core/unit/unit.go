@@ -36,6 +36,9 @@ type Unit struct {
 	// unit that waits.
 	MovesTo  string
 	Priority int32
+	// MaxPriority bounds the priority with which it takes what others hold, and others take from it: its namespace says
+	// how much. Priority alone is for the order.
+	MaxPriority int32
 	// Created is the enqueue time: metadata.creationTimestamp.
 	Created time.Time
 	// Request of the whole unit. Pods is the number of pods. Of a unit that was admitted with fewer pods than its whole
@@ -123,6 +126,9 @@ type Stated struct {
 
 // Hold names what the unit holds by its present admission, or the last one. Another admission of it is another hold.
 func (in *Unit) Hold() string { return in.UID + "/" + strconv.FormatInt(in.Attempts, 10) }
+
+// TakingPriority is that with which the unit takes what others hold, and with which others take from it.
+func (in *Unit) TakingPriority() int32 { return min(in.Priority, in.MaxPriority) }
 
 // Deactivation is why a unit is not to be tried again before its spec is changed, in a word and a sentence.
 type Deactivation struct {

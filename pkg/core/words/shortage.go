@@ -199,6 +199,15 @@ func obstacle(o *reclaim.Obstacle) string {
 	return said
 }
 
+// bounded continues the sentence about a unit whose priority does not count in full where it would take.
+func bounded(o *reclaim.Obstacle, in *unit.Unit) string {
+	if !o.Bounded || in.TakingPriority() == in.Priority {
+		return ""
+	}
+	return fmt.Sprintf("; its priority %d counts as %d when it takes from others, "+
+		"by koord-queue/max-priority of its namespace", in.Priority, in.TakingPriority())
+}
+
 // NoNodes is about a unit that may take what others hold, and whose pods would find no node even then.
 func NoNodes(why string) string {
 	return "the job may take what others hold, and its pods would find no node even then: " + why
@@ -206,10 +215,10 @@ func NoNodes(why string) string {
 
 // TakesBack continues the sentence about a unit that takes what so many units hold, or may and cannot. It is empty for
 // one that may not.
-func TakesBack(units int, o *reclaim.Obstacle) string {
+func TakesBack(units int, o *reclaim.Obstacle, in *unit.Unit) string {
 	switch units {
 	case 0:
-		return obstacle(o)
+		return obstacle(o) + bounded(o, in)
 	case 1:
 		return "; one unit loses what it holds for it"
 	default:

@@ -34,6 +34,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/priority"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/finding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quotaname"
 )
@@ -119,6 +120,7 @@ func Build(levels []*Level, out *finding.List) []*unstructured.Unstructured {
 		b.share(top, top.Min)
 	}
 	var quotas, queues []*unstructured.Unstructured
+	byPriority := 0
 	for _, l := range named {
 		if l.quota == "" {
 			continue
@@ -126,7 +128,15 @@ func Build(levels []*Level, out *finding.List) []*unstructured.Unstructured {
 		quotas = append(quotas, l.object())
 		if l.Leaf() {
 			queues = append(queues, l.queue())
+			if priority.Compared(l.Queue.Preemption) {
+				byPriority++
+			}
 		}
+	}
+	if byPriority > 0 {
+		out.Add(finding.Warning, finding.PreemptionDiffers, "input", "",
+			"Queues whose jobs preempt by priority: %d. Priorities count up to %s of the namespace, and up to 0 without it.",
+			byPriority, v1alpha1.AnnotationMaxPriority)
 	}
 	return append(queues, quotas...)
 }

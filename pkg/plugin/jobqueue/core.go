@@ -204,7 +204,8 @@ func (c *core) buildEngine(
 		o.Witness = c.placement
 	}
 	o.Client, o.Metadata, o.Jobs = client, c.metadata, first.factory
-	o.Pods = c.handle.SharedInformerFactory().Core().V1().Pods().Informer()
+	shared := c.handle.SharedInformerFactory().Core().V1()
+	o.Pods, o.Namespaces = shared.Pods().Informer(), shared.Namespaces().Informer()
 	o.Quotas, o.Outstanding, o.Predicate = quotas, quotas.SetOutstanding, first.predicate
 	if c.engine, err = engine.New(o); err != nil {
 		return err
