@@ -89,11 +89,8 @@ func (h *Holder[T]) Join(o *Holder[T]) {
 
 // plus is the sum of amounts by the numbers of the tree. It changes neither.
 func plus[N int64 | float64](a, b []N) []N {
-	sum := slices.Clone(a)
+	sum := append(slices.Clone(a), make([]N, max(0, len(b)-len(a)))...)
 	for i, n := range b {
-		if i == len(sum) {
-			sum = append(sum, 0)
-		}
 		sum[i] += n
 	}
 	return sum

@@ -113,10 +113,8 @@ func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 	o.Level, o.Resource = level.Name(), s.tree.Resource(i)
 	o.Pods = level.Limit().InUse(o.Resource) - heldUnder(s.leaving, level, i) - heldUnder(among, level, i)
 	for j := range among {
-		h := &among[j]
-		held := h.held(i)
-		o.Bounded = o.Bounded || bounded(s, h)
-		if h.Protection == Unprotected || held == 0 || !s.right.covers(h) {
+		h, held := &among[j], among[j].held(i)
+		if o.Bounded = o.Bounded || bounded(s, h); h.Protection == Unprotected || held == 0 || !s.right.covers(h) {
 			continue
 		}
 		o.Protected[h.Protection] += held
@@ -129,11 +127,10 @@ func (s *Search[T]) obstacle(among []Holder[T]) (o Obstacle) {
 
 // bounded says that the request has no right to a holder, and would have it with the priority that its object names.
 func bounded[T any](s *Search[T], h *Holder[T]) bool {
-	counts := s.Priority
-	if s.Named <= counts || h.Protection != Unprotected || s.right.covers(h) {
+	if s.Named <= s.Priority || h.Protection != Unprotected || s.right.covers(h) {
 		return false
 	}
-	defer func() { s.Priority = counts }()
+	defer func(counts int32) { s.Priority = counts }(s.Priority)
 	s.Priority = s.Named
 	return s.right.covers(h)
 }
