@@ -17,12 +17,20 @@ limitations under the License.
 package controller
 
 import (
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +41,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/sharedsource"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // cachedBy is a manager with a cache of informers that a test moves, and the objects of a world.
@@ -93,4 +103,45 @@ func TestAJobThatWaitsFollowsALimitRange(t *testing.T) {
 	require.Equal(t, request("team", "j"), next)
 	w.reconcile()
 	require.Equal(t, "2Gi", asks(w.unit())["memory"])
+}
+
+// clientsOf is a manager whose clients are never asked.
+type clientsOf struct{ manager.Manager }
+
+func (clientsOf) GetConfig() *rest.Config                      { return &rest.Config{} }
+func (clientsOf) GetScheme() *runtime.Scheme                   { return clientgoscheme.Scheme }
+func (clientsOf) GetHTTPClient() *http.Client                  { return http.DefaultClient }
+func (clientsOf) GetClient() client.Client                     { return nil }
+func (clientsOf) GetAPIReader() client.Reader                  { return nil }
+func (clientsOf) GetEventRecorder(string) events.EventRecorder { return nil }
+func (clientsOf) GetRESTMapper() meta.RESTMapper               { return mapperOfKinds() }
+
+// Pods that nobody owns are read as groups, and jobs of all other kinds as objects, whatever else is managed.
+func TestKindsAreReadAsTheyAre(t *testing.T) {
+	names := ""
+	for _, kind := range jobkind.Builtin() {
+		names += "- " + kind.String() + "\n"
+	}
+	m, err := managedjobs.Parse("kinds:\n" + names)
+	require.NoError(t, err)
+	p, err := managedjobs.NewPredicate(m)
+	require.NoError(t, err)
+	set := KindSet{mgr: clientsOf{}, options: Options{Clock: clocktesting.NewFakePassiveClock(time.Now())}}
+	for _, kind := range p.Kinds() {
+		_, r, err := set.reconciler(t.Context(), p, kind)
+		require.NoError(t, err)
+		_, groups := r.Jobs.(podGroups)
+		_, live := r.LiveJobs.(podGroups)
+		require.Equal(t, kind.OfPods(), groups, "%s: groups from the cache", kind.String())
+		require.Equal(t, kind.OfPods(), live, "%s: groups from the API server", kind.String())
+	}
+}
+
+// mapperOfKinds knows all kinds that are described.
+func mapperOfKinds() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range jobkind.Builtin() {
+		mapper.Add(kind.GVK, meta.RESTScopeNamespace)
+	}
+	return mapper
 }

@@ -47,7 +47,7 @@ func (m Makers) AsEntered(ctx context.Context, job *jobs.Job, own *v1alpha1.Queu
 		return job, nil
 	}
 	if jobunit.Relate(job, own) != jobunit.Own {
-		if !m.Predicate.LeavesParts(owner) {
+		if !m.Predicate.LeavesParts(job.Kind.GVK.GroupKind(), owner) {
 			return job, nil
 		}
 		if stands, err := m.stands(ctx, job, owner); stands || err != nil {

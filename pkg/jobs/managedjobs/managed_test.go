@@ -209,6 +209,7 @@ func TestPartsAreMadeByTheirOwners(t *testing.T) {
 	m, err := Parse(`
 kinds:
 - Job.v1.batch
+- Pod.v1.
 - Workflow.v1alpha1.argoproj.io
 - apiVersion: factory.example/v1
   kind: Widget
@@ -231,6 +232,7 @@ kinds:
 		"a JobSet of a TrainJob":       {"TrainJob.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io", true, false},
 		"a Job of an MPIJob":           {"MPIJob.kubeflow.org", "Job.batch", true, false},
 		"a Job of a Workflow":          {"Workflow.argoproj.io", "Job.batch", true, true},
+		"a pod of a Workflow":          {"Workflow.argoproj.io", "Pod", true, false},
 		"a Job of a Widget":            {"Widget.factory.example", "Job.batch", true, false},
 		"a Job of a Widget's group":    {"Group.factory.example", "Job.batch", true, false},
 		"a StatefulSet of a leader":    {"Pod", "StatefulSet.apps", true, false},
@@ -244,11 +246,18 @@ kinds:
 			of := schema.ParseGroupKind(tc.owner).WithVersion("v1")
 			owner := &metav1.OwnerReference{APIVersion: of.GroupVersion().String(), Kind: of.Kind}
 			require.Equal(t, tc.part, p.IsPart(schema.ParseGroupKind(tc.of), owner))
-			require.Equal(t, tc.leaves, p.LeavesParts(owner))
+			require.Equal(t, tc.leaves, p.LeavesParts(schema.ParseGroupKind(tc.of), owner))
 		})
 	}
 	require.False(t, p.IsPart(schema.GroupKind{Group: "batch", Kind: "Job"}, nil))
-	require.False(t, p.LeavesParts(nil))
+	require.False(t, p.LeavesParts(schema.GroupKind{Group: "batch", Kind: "Job"}, nil))
+	for of, want := range map[string][]string{"Job.batch": {"Workflow.v1alpha1.argoproj.io"}, "Pod": nil} {
+		var makers []string
+		for _, kind := range LeftBy(p, schema.ParseGroupKind(of)) {
+			makers = append(makers, kind.String())
+		}
+		require.Equal(t, want, makers, "makers of a %s that waits by itself", of)
+	}
 }
 
 // A label of another queue system takes a job out of this one only where the configuration says that it is there (H7).

@@ -83,16 +83,21 @@ func MakerOf(p *Predicate, part schema.GroupKind, owner *metav1.OwnerReference) 
 	return owner
 }
 
-// LeavesParts says whether an owner, nil for none, leaves its parts as they are when it is suspended or resumed. Such a
-// part waits by itself unless a unit stands for its owner.
-func (p *Predicate) LeavesParts(owner *metav1.OwnerReference) bool {
-	return owner != nil && p.parts.leaves[GroupKind(*owner)]
+// LeavesParts says whether an owner, nil for none, leaves parts of this kind as they are when it is suspended or resumed.
+// Such a part waits by itself unless a unit stands for its owner.
+func (p *Predicate) LeavesParts(part schema.GroupKind, owner *metav1.OwnerReference) bool {
+	return owner != nil && p.parts.leave(GroupKind(*owner), part)
+}
+
+// leave says whether an owner makes such a part and does not resume it. No pod can be suspended or resumed.
+func (p *parts) leave(owner, part schema.GroupKind) bool {
+	return p.leaves[owner] && p.makes[making{owner, part}] && part != jobkind.PodKind.GroupKind()
 }
 
 // LeftBy are the managed kinds that leave parts of this kind as they are.
 func LeftBy(p *Predicate, part schema.GroupKind) (kinds []jobkind.Kind) {
 	for _, kind := range p.Kinds() {
-		if by := kind.GVK.GroupKind(); p.parts.leaves[by] && p.parts.makes[making{by, part}] {
+		if p.parts.leave(kind.GVK.GroupKind(), part) {
 			kinds = append(kinds, kind)
 		}
 	}

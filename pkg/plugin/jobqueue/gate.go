@@ -220,14 +220,14 @@ func ofAdmitted(snapshot Snapshot, pod *corev1.Pod, top *topJob) verdict {
 // ofOtherKind judges pods of a job of a kind that is not managed, and of a job that such a one made and resumes; unseen
 // for others.
 func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
-	p := g.Predicate()
+	p, kind := g.Predicate(), managedjobs.GroupKind(top.ref)
 	labels, known := g.NamespaceLabels(namespace)
 	switch {
 	case !top.seen:
 		return unseen
 	case !p.ManagesOwner(top.ref):
 		return foreign
-	case !known || !p.IsPart(managedjobs.GroupKind(top.ref), top.job.Owner) || p.LeavesParts(top.job.Owner):
+	case !known || !p.IsPart(kind, top.job.Owner) || p.LeavesParts(kind, top.job.Owner):
 		return unseen
 	case p.PartsOfUnmanaged(namespace, labels) == managedjobs.UnmanagedGate:
 		return unmanaged
@@ -267,11 +267,11 @@ func (g *Gate) topOf(snapshot Snapshot, namespace string, owner metav1.OwnerRefe
 			break
 		}
 		top.labels = append(top.labels, top.job.Labels, managedjobs.QueueAnnotation(top.job.Annotations))
-		maker := top.job.Owner
-		if snapshot.UnitOfConsumer(top.uid) || !p.IsPart(managedjobs.GroupKind(top.ref), maker) || !p.FollowsOwner(*maker) {
+		kind, maker := managedjobs.GroupKind(top.ref), top.job.Owner
+		if snapshot.UnitOfConsumer(top.uid) || !p.IsPart(kind, maker) || !p.FollowsOwner(*maker) {
 			break
 		}
-		if !p.LeavesParts(maker) {
+		if !p.LeavesParts(kind, maker) {
 			top.labels = nil // its own labels make such a part no job that waits
 		}
 		top.uid, top.ref = maker.UID, *maker
