@@ -30,7 +30,7 @@ import (
 // asks for 5, and small jobs of b and c end and wait without pause: it starts all the same. A job of 6 is told how much
 // it can get and keeps nobody waiting.
 func TestAJobLargerThanItsShareStarts(t *testing.T) {
-	const each = 24
+	const each = 48 // enough to wait still when larger has been told why it waits
 	c, _ := visibilityCluster(t, "share")
 	c.bind(t, "root", "cluster-admin", "")
 	ns := c.namespace(t, "share")

@@ -83,8 +83,8 @@ func MakerOf(p *Predicate, part schema.GroupKind, owner *metav1.OwnerReference) 
 	return owner
 }
 
-// LeavesParts says whether an owner, nil for none, leaves parts of this kind as they are when it is suspended or resumed.
-// Such a part waits by itself unless a unit stands for its owner.
+// LeavesParts says whether an owner, nil for none, leaves parts of this kind as they are when it is suspended or
+// resumed. Such a part waits by itself unless a unit stands for its owner.
 func (p *Predicate) LeavesParts(part schema.GroupKind, owner *metav1.OwnerReference) bool {
 	return owner != nil && p.parts.leave(GroupKind(*owner), part)
 }
