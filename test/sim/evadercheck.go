@@ -29,7 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// What is promised of preemption whatever a tenant does: nobody loses what its quota is promised for pods that belong
+// Preemption promises this whatever a tenant does: nobody loses what its quota is promised for pods that belong
 // to no unit; what a unit takes is not for such pods; who takes for nothing waits before it takes again; and a job that
 // loses its admission stops. As far as a leader knew of it when it decided.
 

@@ -40,7 +40,7 @@ func TestNeverIsAboutMax(t *testing.T) {
 	require.Contains(t, sentence(&x, ""), "a limit of 2 of cpu (its fair share of this moment)")
 }
 
-// What is free does not help a job that asks for more than its quota can get beside others.
+// Free quota does not help a job that asks for more than its quota can get while others use theirs.
 func TestWhatIsMissingDoesNotHelp(t *testing.T) {
 	x := visibility.Shortage{
 		Level: "team", Resource: "cpu", Bound: "rightful", Binds: true, Limit: resource.MustParse("5"),

@@ -65,7 +65,10 @@ func NotResumed(u *v1alpha1.QueueUnit, why error, now metav1.Time) []Action {
 	e.Of = resumedStamp(u) // once for each admission, since events are kept for an hour or so
 	steps := []Action{tell(e)}
 	found, after := stall.NotResumed(why), updated(u, now)
-	if found.SayIn(after, now) {
+	// A refusal may have other words each time, and each write has the job resumed again.
+	before, last := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady), u.Status.LastUpdateTime
+	lately := before != nil && before.Reason == found.Reason && last != nil && now.Sub(last.Time) < stall.LeastInterval
+	if !lately && found.SayIn(after, now) {
 		steps = append(steps, PatchUnitStatus{Before: u, After: after})
 	}
 	return steps

@@ -17,6 +17,7 @@ limitations under the License.
 package jobplan
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -130,4 +131,16 @@ func TestAStallIsNoStart(t *testing.T) {
 	c := meta.FindStatusCondition(step.After.Status.Conditions, v1alpha1.ConditionPodsReady)
 	require.Equal(t, v1alpha1.ReasonPodsStarting, c.Reason)
 	require.Equal(t, s.RunningSince.Time, c.LastTransitionTime.Time)
+}
+
+// A refusal that has other words each time is written once in a while: each write has the job looked at again, and
+// resumed again.
+func TestARefusalOfManyWordsIsWrittenOnceInAWhile(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued)
+	status, ok := NotResumed(s.Unit, errors.New("from port 1"), s.Now)[1].(PatchUnitStatus)
+	require.True(t, ok)
+	later := metav1.NewTime(s.Now.Add(stall.LeastInterval - time.Second))
+	require.Len(t, NotResumed(status.After, errors.New("from port 2"), later), 1, "the event alone")
+	later = metav1.NewTime(s.Now.Add(stall.LeastInterval))
+	require.Len(t, NotResumed(status.After, errors.New("from port 3"), later), 2)
 }

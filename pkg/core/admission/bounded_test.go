@@ -28,8 +28,8 @@ import (
 )
 
 // Jobs of equal size take from one another until none waits while one holds of a lower priority, as far as their
-// namespaces let priorities count. Until then each takes from such ones alone, whatever the priorities say that are for
-// the order, and whoever is first in line.
+// namespaces let priorities count. Until then each takes from such ones alone, whatever their order
+// in line is.
 func TestPrioritiesTakeAsFarAsNamespacesAllow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		st := newStory(t)

@@ -182,7 +182,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Who finds nobody of a lower priority is told if that is because its own does not count in full.
+// A job that finds nobody of a lower priority is told if its own priority does not count in full.
 func TestAnObstacleIsABoundedPriority(t *testing.T) {
 	lower, any := queue.VictimsOfLowerPriority, queue.VictimsAny
 	for name, tc := range map[string]struct {

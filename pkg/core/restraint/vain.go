@@ -77,8 +77,8 @@ const (
 )
 
 // Judge follows a unit that takes. That was in vain if the unit leaves its line after others have lost what they held,
-// or gives back what it got before a pod of it is on a node. One that takes nothing any more may fit now, so that is
-// not judged here: see GiveUp.
+// or gives back what it got before a pod of it is on a node. A unit that stops to take may fit now, which GiveUp
+// judges.
 func (v *Vain) Judge(now time.Time, key string, t Taking) {
 	is := v.gains[key].begin(t)
 	switch {
