@@ -211,7 +211,8 @@ func (c *checker) takesBorrowed(before *object, ch *change) {
 	}
 }
 
-// heldByUnits is the most that units may hold at each level, with their pods, by what a decision may have known.
+// heldByUnits is the most that units may hold at each level, with their pods, by what a decision may have known: also
+// what the scheduler was giving them then.
 func (c *checker) heldByUnits(d *decision) map[string]amounts {
 	most := map[string]amounts{}
 	at := map[string]string{}
@@ -222,6 +223,9 @@ func (c *checker) heldByUnits(d *decision) map[string]amounts {
 	}
 	for _, o := range c.w.api.list(units) {
 		look(o)
+		if d.pending[o.key] || d.leader.flights[o.key] {
+			most[o.key], at[o.key] = most[o.key].each(askedBy(unitOf(o)), greatest), c.chargedTo(o)
+		}
 	}
 	for _, ch := range slices.Backward(c.w.api.history[units]) {
 		if ch.rv <= d.seen[units] && ch.at.Before(d.at.Add(-2*c.w.plan.Deadline)) {
