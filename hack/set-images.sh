@@ -35,7 +35,7 @@ line() {
 refs=("$@")
 scheduler="$(line koord-scheduler)"
 controller="$(line jobqueue-controller)"
-for file in "$dir"/{base,overlays}/*/kustomization.yaml; do
+for file in "$dir"/{base,components}/*/kustomization.yaml; do
   sed -i -E "
     /^- name: koord-scheduler\$/,/^- |^[a-z]/{s|^  newName: .*|  newName: $prefix/koord-scheduler|;s|^  (newTag\|digest): .*|  $scheduler|}
     /^- name: jobqueue-controller\$/,/^- |^[a-z]/{s|^  newName: .*|  newName: $prefix/jobqueue-controller|;s|^  (newTag\|digest): .*|  $controller|}

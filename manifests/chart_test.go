@@ -27,6 +27,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/yaml"
 
@@ -55,7 +56,8 @@ var choices = []struct {
 	{
 		name: "least",
 		values: []string{"tenancy.mode=off", "admissionChecks.enabled=false", "networkPolicies.enabled=false",
-			"podDisruptionBudgets.enabled=false"},
+			"podDisruptionBudgets.enabled=false", "reservations.enabled=false", "scheduler.enabled=false",
+			"visibility.enabled=false"},
 		kustomize: func(t *testing.T) resmap.ResMap {
 			return buildOf(t, []string{"base", "components/kinds/job"}, nil)
 		},
@@ -63,14 +65,13 @@ var choices = []struct {
 	{
 		name: "most",
 		values: append(everyKind("kinds.%s.enabled=true", (*jobkind.Kind).File), "admissionChecks.definitions=true",
-			"elasticQuotaTree.enabled=true", "reservations.enabled=true", "visibility.enabled=true"),
+			"elasticQuotaTree.enabled=true"),
 		kinds: everyKind("%s", (*jobkind.Kind).String),
 		kustomize: func(t *testing.T) resmap.ResMap {
 			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
-			other = append(other, "overlays/default", "components/admission-checks-crd", "components/elasticquotatree",
-				"components/reservations")
-			return buildOf(t, other, []string{"components/tenancy-deny", "components/visibility"})
+			other = append(other, "overlays/default", "components/admission-checks-crd", "components/elasticquotatree")
+			return buildOf(t, other, []string{"components/tenancy-deny"})
 		},
 	},
 }
@@ -100,17 +101,6 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartReclaims: default Queues reclaim if a value says so, as in overlays/fresh.
-func TestChartReclaims(t *testing.T) {
-	const flag = "--default-reclaim=Any"
-	out, err := helmTemplate(t, []string{"image.registry=registry.invalid/koord-jobqueue", "defaultReclaim=Any"})
-	require.NoError(t, err, out)
-	require.Contains(t, out, "        - "+flag+"\n")
-	fresh, err := build(t, "overlays/fresh").AsYaml()
-	require.NoError(t, err)
-	require.Contains(t, string(fresh), "        - "+flag+"\n")
-}
-
 // TestChartRefuses: an installation that cannot work, or would not be what its values mean, fails with a sentence.
 func TestChartRefuses(t *testing.T) {
 	const registry = "image.registry=registry.example.com/queue"
@@ -118,9 +108,10 @@ func TestChartRefuses(t *testing.T) {
 		"image.registry is empty. Name the registry and path of your images": nil,
 		"No kind of jobs is enabled.":                                        {registry, "kinds.job.enabled=false"},
 		"pytorch":                                                            {registry, "kinds.pytorch.enabled=true"},
-		"defaultReclaim":                                                     {registry, "defaultReclaim=Always"},
+		"defaultReclam":                                                      {registry, "controller.config.defaultReclam=Any"},
+		"want boolean":                                                       {registry, "scheduler.args.protectReservedQuota=1"},
 		"mode":                                                               {registry, "tenancy.mode=on"},
-		"replica":                                                            {registry, "replica=1"},
+		"additional properties 'replicas' not allowed": {registry, "replicas=1"},
 	} {
 		out, err := helmTemplate(t, values)
 		require.Error(t, err, text)
@@ -128,21 +119,22 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-func helmTemplate(t *testing.T, values []string) (string, error) {
+func helmTemplate(t *testing.T, values []string, flags ...string) (string, error) {
 	t.Helper()
 	if os.Getenv(helmProgram) == "" {
 		t.Skip("make chart builds helm, and runs it")
 	}
 	helm := exec.CommandContext(t.Context(), os.Getenv(helmProgram), "template", "koord-jobqueue", os.Getenv(helmChart),
 		"--namespace=koordinator-system", "--set="+strings.Join(values, ","))
+	helm.Args = append(helm.Args, flags...)
 	var failed strings.Builder
 	helm.Stderr = &failed
 	out, err := helm.Output()
 	return string(out) + failed.String(), err
 }
 
-// objects of a YAML stream by kind and name. The annotation of Helm is left out. The configuration of managed jobs is
-// decoded, and lists kinds if there are any.
+// objects of a YAML stream by kind and name. Annotations of Helm are left out. Configurations are decoded; that of managed
+// jobs lists kinds if there are any.
 func objects(t *testing.T, stream []byte, kinds ...string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
@@ -158,17 +150,22 @@ func objects(t *testing.T, stream []byte, kinds ...string) map[string]map[string
 				delete(meta, "annotations")
 			}
 		}
-		if meta["name"] == managedjobs.ConfigMap {
-			var config map[string]any
-			data := o["data"].(map[string]any)
-			require.NoError(t, yaml.Unmarshal([]byte(data[managedjobs.Key].(string)), &config))
-			if len(kinds) > 0 {
-				config["kinds"] = []any{}
-				for _, kind := range kinds {
-					config["kinds"] = append(config["kinds"].([]any), kind)
-				}
+		data, _ := o["data"].(map[string]any)
+		for _, file := range []string{managedjobs.Key, "controller.yaml", "scheduler-config.yaml"} {
+			if text, ok := data[file].(string); ok {
+				var config map[string]any
+				require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+				data[file] = config
 			}
-			data[managedjobs.Key] = config
+		}
+		if config, ok := data[managedjobs.Key].(map[string]any); ok && len(kinds) > 0 {
+			config["kinds"] = []any{}
+			for _, kind := range kinds {
+				config["kinds"] = append(config["kinds"].([]any), kind)
+			}
+		}
+		if o["kind"] == "Deployment" {
+			unstructured.RemoveNestedField(o, "spec", "template", "metadata", "annotations")
 		}
 		key := fmt.Sprint(o["kind"], " ", meta["name"])
 		if meta["namespace"] != nil {

@@ -100,7 +100,7 @@ func decode[T any](t testing.TB, r *resource.Resource) T {
 }
 
 // components are what other directories add, and are nothing by themselves.
-var components = []string{"components/visibility", "components/tenancy-deny"}
+var components = []string{"components/tenancy-deny"}
 
 // directories are those that build by themselves.
 func directories(t *testing.T) (all []string) {
@@ -128,8 +128,7 @@ func TestEveryDirectoryBuilds(t *testing.T) {
 func TestDefaultCanBeDeleted(t *testing.T) {
 	for _, r := range build(t, "overlays/default").Resources() {
 		if r.GetNamespace() == "koordinator-system" || r.GetNamespace() == "kube-system" {
-			require.Contains(t, []string{"Role", "RoleBinding"}, r.GetKind(), r.CurId())
-			require.True(t, strings.HasPrefix(r.GetName(), "jobqueue-"), r.CurId())
+			require.Contains(t, r.GetName(), "jobqueue", r.CurId())
 		}
 		require.False(t, r.GetKind() == "Namespace" && r.GetName() != "koord-queue", r.CurId())
 	}
@@ -270,7 +269,7 @@ func TestPodsAreConfined(t *testing.T) {
 // TestThePlainPortStaysClosed: what the scheduler says on its plain port it says to anybody.
 func TestThePlainPortStaysClosed(t *testing.T) {
 	for _, r := range build(t, "overlays/fresh").Resources() {
-		if r.GetKind() != "Deployment" || r.GetName() != "koord-scheduler" {
+		if r.GetKind() != "Deployment" || r.GetName() != "koord-jobqueue-scheduler" {
 			continue
 		}
 		c := decode[appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0]
@@ -298,7 +297,7 @@ func TestImagesAreNamed(t *testing.T) {
 	}
 	images := func(t *testing.T, dir string) (found []string) {
 		t.Helper()
-		for _, component := range []string{"overlays/default", "overlays/fresh", "overlays/scheduler"} {
+		for _, component := range []string{"overlays/default", "overlays/fresh"} {
 			for _, r := range build(t, filepath.Join(dir, component)).Resources() {
 				if r.GetKind() == "Deployment" {
 					found = append(found, decode[appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0].Image)
@@ -402,21 +401,27 @@ func readYAML(t *testing.T, file string) map[string]any {
 	return out
 }
 
-// TestSchedulerConfigReachesTheScheduler: the copy is current and ends up under the key that the Deployment mounts.
+// TestSchedulerConfigReachesTheScheduler: the copy is current.
 func TestSchedulerConfigReachesTheScheduler(t *testing.T) {
 	source, err := os.ReadFile("../scheduler-config.yaml")
 	require.NoError(t, err)
-	for _, dir := range []string{"overlays/scheduler", "overlays/fresh"} {
-		found := false
-		for _, r := range build(t, dir).Resources() {
-			if r.GetKind() == "ConfigMap" && r.GetName() == "koord-scheduler-config" {
-				found = true
-				cm := decode[corev1.ConfigMap](t, r)
-				require.Equal(t, "koordinator-system", cm.Namespace)
-				require.True(t, strings.HasSuffix(cm.Data["koord-scheduler-config"], string(source)), "run hack/generate.sh")
-			}
-		}
-		require.True(t, found, dir)
+	cm := decode[corev1.ConfigMap](t, find(t, build(t, "overlays/default"), "ConfigMap", "koord-jobqueue-scheduler"))
+	require.Equal(t, string(source), cm.Data["scheduler-config.yaml"], "run hack/generate.sh")
+}
+
+// TestWhatIsMountedIsThere: each Deployment finds the file of its --config in the ConfigMap that it mounts.
+func TestWhatIsMountedIsThere(t *testing.T) {
+	built := build(t, "overlays/default")
+	for _, name := range []string{"koord-jobqueue-scheduler", "jobqueue-controller"} {
+		d := decode[appsv1.Deployment](t, find(t, built, "Deployment", name))
+		pod := d.Spec.Template.Spec
+		cm := decode[corev1.ConfigMap](t, find(t, built, "ConfigMap", pod.Volumes[0].ConfigMap.Name))
+		require.Equal(t, d.Namespace, cm.Namespace)
+		mount := pod.Containers[0].VolumeMounts[0]
+		require.Equal(t, pod.Volumes[0].Name, mount.Name)
+		file, found := strings.CutPrefix(pod.Containers[0].Args[0], "--config="+mount.MountPath+"/")
+		require.True(t, found)
+		require.Contains(t, cm.Data, file)
 	}
 }
 
@@ -497,7 +502,7 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 	for _, kind := range jobkind.Builtin() {
 		at := "components/kinds/" + kind.File()
 		found := bindings(build(t, at), warn)
-		require.Equal(t, found, bindings(buildWith(t, at, "components/tenancy-deny"), deny))
+		require.Equal(t, found, bindings(buildOf(t, []string{at}, []string{"components/tenancy-deny"}), deny))
 		switch kind.File() {
 		case "job":
 			require.Zero(t, found, "components/tenancy has them")

@@ -17,6 +17,7 @@ limitations under the License.
 package manifests_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,16 +30,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
+
+	controllerconfig "github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// buildWith builds what a user writes who adds a component to a base.
-func buildWith(t *testing.T, base, component string) resmap.ResMap {
-	t.Helper()
-	return buildOf(t, []string{base}, []string{component})
-}
-
-// buildOf builds a kustomization of these directories and components.
-func buildOf(t *testing.T, bases, components []string) resmap.ResMap {
+// buildOf builds a kustomization of these directories and components, with patches from files.
+func buildOf(t *testing.T, bases, components []string, patches ...string) resmap.ResMap {
 	t.Helper()
 	here, err := os.Getwd()
 	require.NoError(t, err)
@@ -52,6 +50,16 @@ func buildOf(t *testing.T, bases, components []string) resmap.ResMap {
 		for _, name := range list {
 			content.WriteString("- " + up + "/" + name + "\n")
 		}
+	}
+	if len(patches) > 0 {
+		content.WriteString("patches:\n")
+	}
+	for i, patch := range patches {
+		text, err := os.ReadFile(patch)
+		require.NoError(t, err)
+		name := fmt.Sprintf("patch-%d.yaml", i)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+		content.WriteString("- path: " + name + "\n")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content.String()), 0o600))
 	return build(t, dir)
@@ -69,21 +77,10 @@ func find(t *testing.T, in resmap.ResMap, kind, name string) *resource.Resource 
 	return nil
 }
 
-// An APIService that nobody answers behind blocks the deletion of namespaces: nobody gets one without asking for it.
-func TestTheAggregatedAPIIsAChoice(t *testing.T) {
-	for _, dir := range directories(t) {
-		for _, r := range build(t, dir).Resources() {
-			require.NotEqual(t, "APIService", r.GetKind(), dir)
-		}
-	}
+// The plain port of the scheduler says nothing about jobs to anybody.
+func TestThePlainPortAnswersNoQuestions(t *testing.T) {
 	config := readYAML(t, "../scheduler-config.yaml")
-	for _, p := range config["profiles"].([]any)[0].(map[string]any)["pluginConfig"].([]any) {
-		if p := p.(map[string]any); p["name"] == "JobQueue" {
-			args := p["args"].(map[string]any)
-			require.EqualValues(t, 0, args["visibility"].(map[string]any)["port"])
-			require.NotContains(t, args, "insecureVisibility")
-		}
-	}
+	require.NotContains(t, controlplane.JobQueueArgs(config), "insecureVisibility")
 	for _, key := range []string{"enableProfiling", "enableContentionProfiling"} {
 		require.Equal(t, false, config[key], key)
 	}
@@ -91,8 +88,7 @@ func TestTheAggregatedAPIIsAChoice(t *testing.T) {
 
 // The controller may read and write one Secret, by name, and no other object of its kind or of APIServices.
 func TestTheControllerMayWriteOneSecret(t *testing.T) {
-	built := buildWith(t, "overlays/fresh", "components/visibility")
-	name := "koord-jobqueue-visibility"
+	built, name := build(t, "overlays/default"), "koord-jobqueue-visibility"
 	find(t, built, "Secret", name)
 	role := decode[rbacv1.Role](t, find(t, built, "Role", "jobqueue-visibility-certificate"))
 	require.Equal(t, []rbacv1.PolicyRule{{
@@ -104,32 +100,35 @@ func TestTheControllerMayWriteOneSecret(t *testing.T) {
 		APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},
 		ResourceNames: []string{"v1alpha1.visibility.koord-queue.x-k8s.io"}, Verbs: []string{"get", "patch"},
 	}}, cluster.Rules)
-	controller := decode[appsv1.Deployment](t, find(t, built, "Deployment", "jobqueue-controller"))
-	require.Contains(t, controller.Spec.Template.Spec.Containers[0].Args,
-		"--visibility-secret=koordinator-system/"+name)
+	require.Equal(t, "koordinator-system/"+name, controllerconfig.Default().VisibilitySecret)
 }
 
-// Service, policy and mount of the component lead to the port and the files that the configuration names.
+// APIService, Service, policy and mount lead to the port and the files that the configuration names.
 func TestVisibilityLeadsToTheScheduler(t *testing.T) {
-	const port = 10261
-	for _, base := range []string{"overlays/fresh", "overlays/scheduler"} {
-		t.Run(base, func(t *testing.T) {
-			built := buildWith(t, base, "components/visibility")
-			service := decode[corev1.Service](t, find(t, built, "Service", "koord-jobqueue-visibility"))
-			require.Equal(t, port, service.Spec.Ports[0].TargetPort.IntValue())
-			policy := decode[networkingv1.NetworkPolicy](t, find(t, built, "NetworkPolicy", "koord-jobqueue-visibility"))
-			require.Equal(t, port, policy.Spec.Ingress[0].Ports[0].Port.IntValue())
-			require.Equal(t, service.Spec.Selector, policy.Spec.PodSelector.MatchLabels)
+	built := build(t, "overlays/default")
+	where := controlplane.JobQueueArgs(readYAML(t, "../scheduler-config.yaml"))["visibility"].(map[string]any)
+	port := int(where["port"].(float64))
+	require.Equal(t, controlplane.ShippedVisibilityPort, port)
+	api := find(t, built, "APIService", "v1alpha1.visibility.koord-queue.x-k8s.io")
+	to, err := api.GetFieldValue("spec.service.port")
+	require.NoError(t, err)
+	require.EqualValues(t, port, to)
+	service := decode[corev1.Service](t, find(t, built, "Service", "koord-jobqueue-visibility"))
+	require.EqualValues(t, port, service.Spec.Ports[0].Port)
+	require.Equal(t, port, service.Spec.Ports[0].TargetPort.IntValue())
+	policy := decode[networkingv1.NetworkPolicy](t, find(t, built, "NetworkPolicy", "koord-jobqueue-visibility"))
+	require.Equal(t, port, policy.Spec.Ingress[0].Ports[0].Port.IntValue())
 
-			deployment := decode[appsv1.Deployment](t, find(t, built, "Deployment", "koord-scheduler"))
-			container := deployment.Spec.Template.Spec.Containers[0]
-			require.Contains(t, container.VolumeMounts,
-				corev1.VolumeMount{Name: "visibility-certificate", MountPath: "/visibility-certificate", ReadOnly: true})
-			for _, v := range deployment.Spec.Template.Spec.Volumes {
-				if v.Name == "visibility-certificate" {
-					require.True(t, *v.Secret.Optional, "the pod starts before there is a certificate")
-				}
-			}
-		})
+	deployment := decode[appsv1.Deployment](t, find(t, built, "Deployment", "koord-jobqueue-scheduler"))
+	require.Subset(t, deployment.Spec.Template.Labels, service.Spec.Selector)
+	require.Equal(t, service.Spec.Selector, policy.Spec.PodSelector.MatchLabels)
+	require.Contains(t, deployment.Spec.Template.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{
+		Name: "visibility-certificate", MountPath: where["certDir"].(string), ReadOnly: true,
+	})
+	for _, v := range deployment.Spec.Template.Spec.Volumes {
+		if v.Name == "visibility-certificate" {
+			require.Equal(t, "koord-jobqueue-visibility", v.Secret.SecretName)
+			require.True(t, *v.Secret.Optional, "the pod starts before there is a certificate")
+		}
 	}
 }

@@ -68,24 +68,23 @@ func TestConfiguration(t *testing.T) {
 	require.False(t, *c.LeaderElection.LeaderElect)
 
 	c, err = configuration(t, "--config="+file, "--metrics-bind-address=0", "--leader-elect",
-		"--queue-namespace=q", "--kubeconfig=k", "--default-reclaim=Any")
+		"--queue-namespace=q", "--kubeconfig=k")
 	require.NoError(t, err)
 	require.Equal(t, "0", c.MetricsBindAddress)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "q", c.QueueNamespace)
 	require.Equal(t, "q", c.LeaderElection.ResourceNamespace, "the Lease is where the queues are, unless told otherwise")
 	require.Equal(t, "k", c.ClientConnection.Kubeconfig)
-	require.EqualValues(t, "Any", c.DefaultReclaim)
 
 	write("metricsSecure: false\n")
 	c, err = configuration(t, "--config="+file)
 	require.NoError(t, err)
 	require.False(t, *c.MetricsSecure)
-	c, err = configuration(t, "--config="+file, "--metrics-secure", "--metrics-cert-dir=d")
+	c, err = configuration(t, "--config="+file, "--metrics-secure")
 	require.NoError(t, err)
 	require.True(t, *c.MetricsSecure)
-	require.Equal(t, "d", c.MetricsCertDir)
-	_, err = configuration(t, "--metrics-secure=false", "--metrics-cert-dir=d")
+	write("metricsCertDir: d\n")
+	_, err = configuration(t, "--config="+file, "--metrics-secure=false")
 	require.ErrorContains(t, err, "metricsCertDir")
 
 	write("featureGates: {AdmissionChecks: false}\n")

@@ -44,7 +44,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
-	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
@@ -73,12 +72,8 @@ const shutdownTimeout = 5 * time.Second
 type runOptions struct {
 	configFile, kubeconfig          string
 	leaderElect, metricsSecure      bool
-	formerMetrics                   bool
 	metricsAddress, healthAddress   string
-	metricsCertDir                  string
 	queueNamespace, leaderNamespace string
-	visibilitySecret                string
-	defaultReclaim                  string
 }
 
 func (o *runOptions) addFlags(fs *pflag.FlagSet) {
@@ -89,16 +84,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "host:port of /metrics; 0 serves none")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"serve /metrics over TLS, to those alone whom the API server lets get it")
-	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"directory with tls.crt and tls.key for /metrics; without it the process makes a certificate for itself")
-	fs.BoolVar(&o.formerMetrics, "former-metrics", false,
-		"serve metrics of the stand-alone Koord-Queue under their names too, as far as they can be given")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"host:port of /healthz and /readyz; 0 serves none")
-	fs.StringVar(&o.visibilitySecret, "visibility-secret", "",
-		"namespace/name of the Secret to keep a certificate for the visibility API of the scheduler in; empty keeps none")
-	fs.StringVar(&o.defaultReclaim, "default-reclaim", string(schedulingv1alpha1.PreemptNever),
-		"spec.preemption.reclaim of default Queues that are created from now on: Never, LowerPriority or Any")
 	fs.StringVar(&o.queueNamespace, "queue-namespace", "koord-queue", "where Queues and the ConfigMap of managed jobs are")
 }
 
@@ -124,11 +111,7 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "leader-elect-resource-namespace", &c.LeaderElection.ResourceNamespace, o.leaderNamespace)
 	override(fs, "metrics-bind-address", &c.MetricsBindAddress, o.metricsAddress)
 	override(fs, "metrics-secure", &c.MetricsSecure, &o.metricsSecure)
-	override(fs, "metrics-cert-dir", &c.MetricsCertDir, o.metricsCertDir)
-	override(fs, "former-metrics", &c.FormerMetrics, o.formerMetrics)
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
-	override(fs, "default-reclaim", &c.DefaultReclaim, schedulingv1alpha1.PreemptionPolicy(o.defaultReclaim))
-	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
 	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
 	problems := append(v1alpha1.Validate(c), features.Validate(c.FeatureGates, field.NewPath("featureGates"))...)
 	return c, problems.ToAggregate()
@@ -243,12 +226,9 @@ func setupOthers(mgr manager.Manager, c *v1alpha1.ControllerConfiguration, index
 	return keepCertificate(mgr, c.VisibilitySecret)
 }
 
-// keepCertificate looks after the certificate of the aggregated API, if a Secret is named for it.
+// keepCertificate looks after the certificate of the aggregated API.
 func keepCertificate(mgr manager.Manager, secret string) error {
-	namespace, name, found := strings.Cut(secret, "/")
-	if !found {
-		return nil
-	}
+	namespace, name, _ := strings.Cut(secret, "/")
 	return mgr.Add(&certificate.Keeper{
 		APIService: visibilityv1alpha1.SchemeGroupVersion.Version + "." + visibilityv1alpha1.GroupName,
 		Secret:     types.NamespacedName{Namespace: namespace, Name: name},

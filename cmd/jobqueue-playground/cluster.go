@@ -101,7 +101,7 @@ func startCluster(
 	if of.cases != nil {
 		gates = of.cases.Gates
 	}
-	if err := startQueue(ctx, cp, gates, step); err != nil {
+	if err := startQueue(ctx, cp, dir, gates, step); err != nil {
 		return nil, err
 	}
 	if err := cp.Apply(ctx, of.objects); err != nil {
@@ -120,15 +120,24 @@ func startCluster(
 	return cp, nil
 }
 
-// startQueue starts the scheduler, with feature gates, and the controller.
-func startQueue(ctx context.Context, cp *controlplane.ControlPlane, gates map[string]any, step func(string)) error {
-	port, err := controlplane.VisibilityPort()
-	if err != nil {
+// startQueue starts the controller, which makes the certificate of the aggregated API, and the scheduler, with feature
+// gates.
+func startQueue(
+	ctx context.Context, cp *controlplane.ControlPlane, dir string, gates map[string]any, step func(string),
+) error {
+	port, certificate := controlplane.ShippedVisibilityPort, filepath.Join(dir, "visibility-certificate")
+	if err := cp.InstallVisibility(ctx, port, true); err != nil {
+		return err
+	}
+	if err := cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}); err != nil {
+		return err
+	}
+	if err := cp.MountVisibilityCertificate(ctx, certificate); err != nil {
 		return err
 	}
 	// The table of the demo reads the plain port of this machine.
-	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{
-		LeaderElect: true, VisibilityPort: port, Mutate: func(config map[string]any) {
+	err := cp.StartScheduler(ctx, controlplane.SchedulerOptions{
+		LeaderElect: true, VisibilityPort: port, VisibilityCertDir: certificate, Mutate: func(config map[string]any) {
 			controlplane.InsecureVisibility(config)
 			if len(gates) > 0 {
 				controlplane.JobQueueArgs(config)["featureGates"] = gates
@@ -138,9 +147,9 @@ func startQueue(ctx context.Context, cp *controlplane.ControlPlane, gates map[st
 	if err != nil {
 		return err
 	}
-	if err := cp.InstallVisibility(ctx, port, false); err != nil {
-		return err
+	if err := cp.AwaitVisibility(ctx); err != nil {
+		return fmt.Errorf("%w: is port %d in use on this machine?", err, port)
 	}
-	step("applied the aggregated API of manifests/components/visibility")
-	return cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true})
+	step("the aggregated API answers")
+	return nil
 }

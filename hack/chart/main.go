@@ -28,13 +28,17 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	controllerconfig "github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	pluginconfig "github.com/koord-jobqueue/koord-jobqueue/apis/config/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
@@ -49,6 +53,7 @@ var conditions = []struct{ files, when string }{
 	{"components/admission-checks-crd/*", ".Values.admissionChecks.definitions"},
 	{"components/elasticquotatree/*", ".Values.elasticQuotaTree.enabled"},
 	{"components/reservations/*", ".Values.reservations.enabled"},
+	{"components/scheduler/*", ".Values.scheduler.enabled"},
 	{"components/visibility/*", ".Values.visibility.enabled"},
 	{"components/*/network.yaml", ".Values.networkPolicies.enabled"},
 	{"components/*/disruption.yaml", ".Values.podDisruptionBudgets.enabled"},
@@ -57,8 +62,11 @@ var conditions = []struct{ files, when string }{
 const tenancyIsOn = `has .Values.tenancy.mode (list "enforce" "warn")`
 
 const (
-	managedJobs = "base/controller/managed-jobs.yaml"
-	deployment  = "base/controller/deployment.yaml"
+	managedJobs         = "base/controller/managed-jobs.yaml"
+	config              = "base/controller/config.yaml"
+	deployment          = "base/controller/deployment.yaml"
+	schedulerConfig     = "components/scheduler/config.yaml"
+	schedulerDeployment = "components/scheduler/deployment.yaml"
 )
 
 // notInTheChart has texts with braces, needs the definitions of the Prometheus operator, and is of no use without it.
@@ -77,18 +85,39 @@ var edits = []struct {
 	{"components/tenancy/[^a]*", validationActions, chosenActions}, // authors.yaml has no binding
 	{"components/tenancy/account.yaml", validationActions, chosenActions},
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
-	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), managedJobsOf(jobkind.Builtin())},
-	{deployment, regexp.MustCompile(`(?m)^  replicas: .*$`), "  replicas: {{ .Values.replicas }}"},
-	{deployment, regexp.MustCompile(`(?m)^        image: .*$`), `        image: {{ include "image" . }}`},
-	{deployment, regexp.MustCompile(`(?m)^        ports:$`), "        {{- if .Values.visibility.enabled }}\n" +
-		"        - --visibility-secret=koordinator-system/koord-jobqueue-visibility\n        {{- end }}\n" +
-		"        {{- if ne .Values.defaultReclaim \"Never\" }}\n" +
-		"        - --default-reclaim={{ .Values.defaultReclaim }}\n        {{- end }}\n        ports:"},
-	{deployment, regexp.MustCompile(`(?m)^        resources:\n(          .*\n)+`),
-		"        resources:\n          {{- toYaml .Values.resources | nindent 10 }}\n"},
+	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), strings.ReplaceAll(managedJobsOf(jobkind.Builtin()), "$", "$$")},
+	{config, regexp.MustCompile(`\z`), "    {{- with .Values.controller.config }}{{ toYaml . | nindent 4 }}{{ end }}\n"},
+	{schedulerConfig, regexp.MustCompile(`(?s)(  scheduler-config.yaml: \|\n)(.*)\z`),
+		"$1    {{- if .Values.scheduler.config }}{{ .Values.scheduler.config | nindent 4 }}\n    {{- else }}\n$2    {{- end }}\n"},
+	{schedulerConfig, argsInConfig, "$1          {{- $$args := deepCopy .Values.scheduler.args }}\n" +
+		"          {{- if not .Values.visibility.enabled }}{{ $$_ := set $$args \"visibility\" (dict \"port\" 0) }}{{ end }}\n" +
+		"          {{- toYaml $$args | nindent 10 }}\n$3"},
+	{deployment, imageLine, `        image: {{ include "image" (list . "jobqueue-controller" .Values.controller.digest) }}`},
+	{deployment, replicasLine, "  replicas: {{ .Values.controller.replicas }}"},
+	{deployment, resourcesBlock, "        resources:\n          {{- toYaml .Values.controller.resources | nindent 10 }}\n"},
+	{deployment, podMetadata, restartedBy(".Values.controller.config")},
+	{schedulerDeployment, imageLine, `        image: {{ include "image" (list . "koord-scheduler" .Values.scheduler.digest) }}`},
+	{schedulerDeployment, replicasLine, "  replicas: {{ .Values.scheduler.replicas }}"},
+	{schedulerDeployment, resourcesBlock, "        resources:\n          {{- toYaml .Values.scheduler.resources | nindent 10 }}\n"},
+	{schedulerDeployment, regexp.MustCompile(`(?m)^        ports:$`),
+		"        {{- with .Values.scheduler.flags }}{{ toYaml . | nindent 8 }}{{ end }}\n        ports:"},
+	{schedulerDeployment, podMetadata,
+		restartedBy("list .Values.scheduler.args .Values.scheduler.config .Values.visibility")},
+}
+
+// restartedBy has pods made anew when values change that are in their configuration.
+func restartedBy(values string) string {
+	return "    metadata:\n      annotations:\n        checksum/config: {{ " + values + " | toJson | sha256sum }}\n"
 }
 
 var (
+	// argsInConfig are the arguments of the plugin in the configuration of the scheduler, after those before them.
+	argsInConfig   = regexp.MustCompile(`(?s)(kind: JobQueueArgs\n)(.*?)(      - name: NodeResourcesFit\n)`)
+	imageLine      = regexp.MustCompile(`(?m)^        image: .*$`)
+	replicasLine   = regexp.MustCompile(`(?m)^  replicas: .*$`)
+	resourcesBlock = regexp.MustCompile(`(?m)^        resources:\n(          .*\n)+`)
+	podMetadata    = regexp.MustCompile(`(?m)^    metadata:\n`)
+
 	topMetadata       = regexp.MustCompile(`(?m)^metadata:\n(  annotations:\n)?`)
 	validationActions = regexp.MustCompile(`validationActions: .*`)
 )
@@ -149,7 +178,7 @@ func run(manifests fs.FS, to, version string) error {
 		}
 	}
 	return errors.Join(addValues(manifests, filepath.Join(to, "values.yaml")),
-		nameKinds(filepath.Join(to, "values.schema.json")), setVersion(filepath.Join(to, "Chart.yaml"), version))
+		completeSchema(filepath.Join(to, "values.schema.json")), setVersion(filepath.Join(to, "Chart.yaml"), version))
 }
 
 // resources are the files that kustomizations of base and components list. Patches are not among them.
@@ -190,7 +219,7 @@ func template(manifests fs.FS, file string) (string, error) {
 			if !e.old.MatchString(text) {
 				return "", fmt.Errorf("nothing matches %s", e.old)
 			}
-			text = e.old.ReplaceAllLiteralString(text, e.with)
+			text = e.old.ReplaceAllString(text, e.with)
 		}
 	}
 	for _, c := range conditions {
@@ -219,32 +248,20 @@ func addValues(manifests fs.FS, to string) error {
 		fmt.Fprintf(&text, "  %s:\n    enabled: %t\n", kind.File(), kind.File() == "job")
 	}
 
-	var config corev1.ConfigMap
-	if err := read(manifests, managedJobs, &config); err != nil {
+	var jobs corev1.ConfigMap
+	if err := read(manifests, managedJobs, &jobs); err != nil {
 		return err
 	}
-	_, fields, ok := strings.Cut(config.Data[managedjobs.Key], "- Job.v1.batch\n")
+	_, fields, ok := strings.Cut(jobs.Data[managedjobs.Key], "- Job.v1.batch\n")
 	if !ok {
 		return fmt.Errorf("%s does not list Job.v1.batch", managedJobs)
 	}
 	text.WriteString("\n# Which jobs of these kinds are managed. An entry of `kinds` here describes a further kind.\n" +
 		"managedJobs:\n")
-	for line := range strings.Lines(fields) {
-		text.WriteString("  " + line)
-	}
-
-	var controller appsv1.Deployment
-	if err := read(manifests, deployment, &controller); err != nil {
+	indented(&text, "  ", fields)
+	if err := addProcesses(manifests, &text); err != nil {
 		return err
 	}
-	raw, err := yaml.Marshal(map[string]any{
-		"replicas": controller.Spec.Replicas, "resources": controller.Spec.Template.Spec.Containers[0].Resources,
-	})
-	if err != nil {
-		return err
-	}
-	text.WriteString("\n# Of the controller.\n" + string(raw))
-
 	values, err := os.ReadFile(to)
 	if err != nil {
 		return err
@@ -252,8 +269,64 @@ func addValues(manifests fs.FS, to string) error {
 	return os.WriteFile(to, append(values, text.String()...), 0o644)
 }
 
-// nameKinds has the schema refuse other names of kinds. A misspelled kind would stay off, and nobody would notice.
-func nameKinds(file string) error {
+// addProcesses writes the values of controller and scheduler.
+func addProcesses(manifests fs.FS, text *strings.Builder) error {
+	text.WriteString("\ncontroller:\n  # Fields of its configuration file: docs/reference/configuration.md.\n  config: {}\n")
+	if err := addDeployment(manifests, deployment, text); err != nil {
+		return err
+	}
+	var shipped corev1.ConfigMap
+	if err := read(manifests, schedulerConfig, &shipped); err != nil {
+		return err
+	}
+	args := argsInConfig.FindStringSubmatch(indentedText("    ", shipped.Data["scheduler-config.yaml"]))
+	if args == nil {
+		return fmt.Errorf("%s has no arguments of JobQueue", schedulerConfig)
+	}
+	text.WriteString("\n# The scheduler, beside Koordinator's: docs/operators/install.md, \"The scheduler\".\nscheduler:\n" +
+		"  # Without it, put the plugin into a scheduler of your own.\n  enabled: true\n" +
+		"  # Further flags of koord-scheduler, such as --v=4.\n  flags: []\n" +
+		"  # The text of a KubeSchedulerConfiguration in place of the shipped one and of args: --set-file scheduler.config=FILE.\n" +
+		"  config: \"\"\n" +
+		"  # Arguments of the plugin JobQueue: docs/reference/configuration.md.\n  args:\n")
+	for line := range strings.Lines(args[2]) {
+		text.WriteString(strings.TrimPrefix(line, "      "))
+	}
+	return addDeployment(manifests, schedulerDeployment, text)
+}
+
+// addDeployment writes the values that are in a Deployment.
+func addDeployment(manifests fs.FS, file string, text *strings.Builder) error {
+	var d appsv1.Deployment
+	if err := read(manifests, file, &d); err != nil {
+		return err
+	}
+	raw, err := yaml.Marshal(map[string]any{
+		"replicas": d.Spec.Replicas, "resources": d.Spec.Template.Spec.Containers[0].Resources,
+	})
+	if err != nil {
+		return err
+	}
+	text.WriteString("  # Digest of the image, such as sha256:0123..., in place of the tag.\n  digest: \"\"\n")
+	indented(text, "  ", string(raw))
+	return nil
+}
+
+func indentedText(by, of string) string {
+	var text strings.Builder
+	indented(&text, by, of)
+	return text.String()
+}
+
+func indented(text *strings.Builder, by, of string) {
+	for line := range strings.Lines(of) {
+		text.WriteString(by + line)
+	}
+}
+
+// completeSchema has the schema refuse other names of kinds, and fields and types that the processes do not know. A
+// misspelled kind would stay off, and nobody would notice.
+func completeSchema(file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -268,10 +341,45 @@ func nameKinds(file string) error {
 	}
 	kinds := schema["properties"].(map[string]any)["kinds"].(map[string]any)
 	kinds["propertyNames"] = map[string]any{"enum": names}
+	definitions := schema["definitions"].(map[string]any)
+	definitions["controller"] = schemaOf(reflect.TypeFor[controllerconfig.ControllerConfiguration]())
+	definitions["args"] = schemaOf(reflect.TypeFor[pluginconfig.JobQueueArgs]())
 	if raw, err = json.MarshalIndent(schema, "", "  "); err != nil {
 		return err
 	}
 	return os.WriteFile(file, append(raw, '\n'), 0o644)
+}
+
+// schemaOf is the JSON schema of a type of configuration.
+func schemaOf(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int, reflect.Int32:
+		return map[string]any{"type": "integer"}
+	case reflect.Float32:
+		return map[string]any{"type": "number"}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
+	case reflect.Struct:
+		if t == reflect.TypeFor[metav1.Duration]() {
+			return map[string]any{"type": "string"}
+		}
+		properties := map[string]any{}
+		for i := range t.NumField() {
+			field := t.Field(i)
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+				properties[name] = schemaOf(field.Type)
+			}
+		}
+		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	default:
+		panic("no schema for " + t.String())
+	}
 }
 
 func setVersion(file, version string) error {

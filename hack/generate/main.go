@@ -26,6 +26,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 
 	// kustomize reads nothing above its own directory, so the manifests hold a copy.
 	schedulerConfig     = "scheduler-config.yaml"
-	schedulerConfigCopy = "manifests/components/scheduler-config/scheduler-config.yaml"
+	schedulerConfigCopy = "manifests/components/scheduler/config.yaml"
 )
 
 func main() {
@@ -91,7 +92,7 @@ func run(docs bool) error {
 	if err := writeMonitoring(monitoringDir); err != nil {
 		return err
 	}
-	if err := copyFile(schedulerConfig, schedulerConfigCopy); err != nil {
+	if err := writeConfigMap(schedulerConfig, schedulerConfigCopy); err != nil {
 		return err
 	}
 	if !docs {
@@ -118,11 +119,20 @@ func writeTables(crds []definition) (err error) {
 	return rewriteTables(docsDir, all)
 }
 
-func copyFile(from, to string) error {
+// writeConfigMap writes the ConfigMap that the scheduler mounts.
+func writeConfigMap(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	header := "# Generated from " + from + " by hack/generate.sh. DO NOT EDIT.\n"
-	return os.WriteFile(to, append([]byte(header), content...), 0o644)
+	var text strings.Builder
+	fmt.Fprintf(&text, "# Generated from %s by hack/generate.sh. DO NOT EDIT.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n"+
+		"  name: koord-jobqueue-scheduler\n  namespace: koordinator-system\ndata:\n  %s: |\n", from, from)
+	for line := range strings.Lines(string(content)) {
+		if line != "\n" {
+			line = "    " + line
+		}
+		text.WriteString(line)
+	}
+	return os.WriteFile(to, []byte(text.String()), 0o644)
 }

@@ -78,13 +78,13 @@ func Definitions() []Definition {
 				"they can do",
 		},
 		{
-			Name: Placement, Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha},
+			Name: Placement, Spec: beta,
 			On: "the scheduler answers AdmissionChecks with the controllerName `koord-queue/placement`: a job is released " +
 				"when all its pods find a node",
 			Off: "such checks are not answered, and queues that name them reserve nothing new (`CheckInactive`)",
 		},
 		{
-			Name: Reservations, Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha},
+			Name: Reservations, Spec: beta,
 			On: "the controller answers AdmissionChecks with the controllerName `koord-queue/reservation`: a job is released " +
 				"when koord-scheduler has found a node for the Reservation of each pod",
 			Off: "such checks are not answered, and queues that name them reserve nothing new (`CheckInactive`)",

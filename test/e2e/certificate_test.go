@@ -31,7 +31,7 @@ import (
 )
 
 // The controller makes the certificate, with the shipped rights, and the API server verifies the scheduler by it; when
-// there is another one the scheduler serves that without a restart. The test is the kubelet, which mounts the Secret.
+// there is another one the scheduler serves that without a restart.
 func TestVisibilityIsVerified(t *testing.T) {
 	c := start(t, "visibility-verified", controlplane.Options{Nodes: 1})
 	t.Cleanup(func() {
@@ -50,34 +50,23 @@ func TestVisibilityIsVerified(t *testing.T) {
 		VisibilityPort: port, VisibilityCertDir: dir,
 	}))
 	require.NoError(t, c.InstallVisibility(ctx, port, true))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{
-		Args: []string{"--visibility-secret=koordinator-system/koord-jobqueue-visibility"},
-	}))
-	secrets := c.kube.CoreV1().Secrets("koordinator-system")
-	mount := func(not string) (certificate string) {
-		require.Eventually(t, func() bool {
-			secret, err := secrets.Get(ctx, "koord-jobqueue-visibility", metav1.GetOptions{})
-			require.NoError(t, err)
-			certificate = string(secret.Data["tls.crt"])
-			if certificate == "" || certificate == not {
-				return false
-			}
-			for _, file := range []string{"tls.crt", "tls.key"} {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, file), secret.Data[file], 0o600))
-			}
-			return true
-		}, 2*soon, pace)
-		return certificate
-	}
-	first := mount("")
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	require.NoError(t, c.MountVisibilityCertificate(ctx, dir))
 	require.NoError(t, c.AwaitVisibility(ctx))
 
+	secrets := c.kube.CoreV1().Secrets("koordinator-system")
+	mounted := func() string {
+		certificate, err := os.ReadFile(filepath.Join(dir, "tls.crt"))
+		require.NoError(t, err)
+		return string(certificate)
+	}
+	first := mounted()
 	before := c.PID(controlplane.Scheduler)
 	_, err = secrets.Patch(ctx, "koord-jobqueue-visibility", types.MergePatchType, []byte(`{"data":{"tls.key":"AA=="}}`),
 		metav1.PatchOptions{})
 	require.NoError(t, err)
 	begin := time.Now()
-	mount(first)
+	require.Eventually(t, func() bool { return mounted() != first }, 2*soon, pace)
 	require.NoError(t, c.AwaitVisibility(ctx))
 	t.Logf("verified again %s after the key was lost", time.Since(begin).Round(time.Second))
 	require.Equal(t, before, c.PID(controlplane.Scheduler))

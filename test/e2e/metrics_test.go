@@ -76,7 +76,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, corev1.TLSCertKey), cert, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, corev1.TLSPrivateKeyKey), key, 0o600))
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{
-		MetricsSecure: true, Args: []string{"--metrics-cert-dir=" + dir},
+		MetricsSecure: true, Config: map[string]any{"metricsCertDir": dir},
 	}))
 	url := c.SecureURL(controlplane.Controller)
 	require.Eventually(t, func() bool { return statusOf(t, url+"/metrics", prometheus) == http.StatusOK }, soon, pace)

@@ -1,7 +1,8 @@
 {{- define "image" -}}
-{{- $registry := required "image.registry is empty. Name the registry and path of your images: --set image.registry=registry.example.com/queue" .Values.image.registry -}}
-{{ $registry }}/jobqueue-controller
-{{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- $root := index . 0 -}}
+{{- $registry := required "image.registry is empty. Name the registry and path of your images: --set image.registry=registry.example.com/queue" $root.Values.image.registry -}}
+{{ $registry }}/{{ index . 1 }}
+{{- with index . 2 }}@{{ . }}{{ else }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{- define "validationActions" -}}

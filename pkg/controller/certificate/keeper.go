@@ -83,8 +83,9 @@ func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
 	service := &unstructured.Unstructured{}
 	service.SetGroupVersionKind(apiServiceKind)
 	switch err := k.Reader.Get(ctx, types.NamespacedName{Name: k.APIService}, service); {
-	case apierrors.IsNotFound(err):
-		return lookEvery, nil // the component is not installed
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		klog.FromContext(ctx).V(1).Info("The visibility API is not installed", "cause", err)
+		return lookEvery, nil
 	case err != nil:
 		return lookEvery, err
 	case service.GetAnnotations()[injectedBy] != "":

@@ -88,7 +88,7 @@ func TestMemoryIsBoundedAsInTheDeployments(t *testing.T) {
 	root, err := controlplane.RepositoryRoot()
 	require.NoError(t, err)
 	for component, dir := range map[controlplane.Component]string{
-		controlplane.Scheduler: "overlays/fresh", controlplane.Controller: "base/controller",
+		controlplane.Scheduler: "components/scheduler", controlplane.Controller: "base/controller",
 	} {
 		content, err := os.ReadFile(filepath.Join(root, "manifests", dir, "deployment.yaml"))
 		require.NoError(t, err)

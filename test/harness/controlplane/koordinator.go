@@ -21,12 +21,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -72,7 +75,7 @@ func (c *ControlPlane) ApplyKoordinatorCRDs(ctx context.Context) error {
 
 // Install applies what a user without Koordinator applies: the definitions of Koordinator, manifests/overlays/fresh,
 // and that of AdmissionChecks. The Deployments in it start nothing here, as no controller runs that would make pods of
-// them.
+// them. The APIService is left out until InstallVisibility: nobody answers yet.
 func (c *ControlPlane) Install(ctx context.Context) error {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -81,7 +84,16 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	if err := c.ApplyKoordinatorCRDs(ctx); err != nil {
 		return err
 	}
-	if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "overlays", "fresh")); err != nil {
+	content, err := BuildKustomize(filepath.Join(root, "manifests", "overlays", "fresh"))
+	if err != nil {
+		return err
+	}
+	objects, err := decode(content)
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "APIService" })
+	if err := c.ApplyObjects(ctx, objects...); err != nil {
 		return err
 	}
 	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "admission-checks-crd"))
@@ -105,7 +117,7 @@ type SchedulerOptions struct {
 	// NoWait returns once the process runs, without waiting until it schedules: for a standby replica, and for
 	// tests of what happens when something is missing.
 	NoWait bool
-	// VisibilityPort, from VisibilityPort(), has the aggregated API served there; CertDir is that argument of it.
+	// VisibilityPort has the aggregated API served there, and not at all if it is zero. CertDir is that argument of it.
 	VisibilityPort    int
 	VisibilityCertDir string
 }
@@ -176,10 +188,8 @@ func (c *ControlPlane) schedulerConfig(opts SchedulerOptions) (string, error) {
 	}
 	section(config, "clientConnection")["kubeconfig"] = c.Kubeconfig(SchedulerIdentity)
 	section(config, "leaderElection")["leaderElect"] = opts.LeaderElect
-	if opts.VisibilityPort != 0 {
-		JobQueueArgs(config)["visibility"] = map[string]any{
-			"bindAddress": loopback, "port": opts.VisibilityPort, "certDir": opts.VisibilityCertDir,
-		}
+	JobQueueArgs(config)["visibility"] = map[string]any{
+		"bindAddress": loopback, "port": opts.VisibilityPort, "certDir": opts.VisibilityCertDir,
 	}
 	if opts.Mutate != nil {
 		opts.Mutate(config)
@@ -248,10 +258,12 @@ func WithoutJobQueue(config map[string]any) {
 	}
 }
 
-// ControllerOptions say how jobqueue-controller runs.
+// ControllerOptions say how jobqueue-controller runs. The zero value is the shipped configuration.
 type ControllerOptions struct {
 	// Name of the replica; "" means Controller.
 	Name Component
+	// Config are fields of its configuration file, beside those that are shipped.
+	Config map[string]any
 	// LeaderElect switches leader election on.
 	LeaderElect bool
 	// Args come after the built-in flags.
@@ -281,7 +293,12 @@ func (c *ControlPlane) StartController(ctx context.Context, opts ControllerOptio
 	if err != nil {
 		return err
 	}
+	config, err := c.controllerConfig(&opts)
+	if err != nil {
+		return fmt.Errorf("configuration of the controller: %w", err)
+	}
 	args := []string{
+		"--config=" + config,
 		"--kubeconfig=" + c.Kubeconfig(ControllerIdentity),
 		fmt.Sprintf("--leader-elect=%t", opts.LeaderElect),
 		"--metrics-bind-address=" + hostPort(metrics),
@@ -299,4 +316,30 @@ func (c *ControlPlane) StartController(ctx context.Context, opts ControllerOptio
 		m.ready = httpOK(http.DefaultClient, "http://"+hostPort(health)+"/readyz", "")
 	}
 	return c.launch(ctx, m)
+}
+
+// controllerConfig writes the file of --config: the shipped one, and the fields of the options.
+func (c *ControlPlane) controllerConfig(opts *ControllerOptions) (string, error) {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(filepath.Join(root, "manifests", "base", "controller", "config.yaml"))
+	if err != nil {
+		return "", err
+	}
+	var shipped struct{ Data map[string]string }
+	if err := yaml.Unmarshal(content, &shipped); err != nil {
+		return "", err
+	}
+	config := map[string]any{}
+	if err := yaml.Unmarshal([]byte(shipped.Data["controller.yaml"]), &config); err != nil {
+		return "", err
+	}
+	maps.Copy(config, opts.Config)
+	if content, err = yaml.Marshal(config); err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.opts.Dir, string(opts.Name)+".yaml")
+	return path, os.WriteFile(path, content, 0o644)
 }

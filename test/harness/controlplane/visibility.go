@@ -22,7 +22,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +32,9 @@ import (
 
 // visibilityAPI is the path of the aggregated API.
 const visibilityAPI = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"
+
+// ShippedVisibilityPort is that of the manifests. With it, `kubectl apply -k` leaves an APIService that works here.
+const ShippedVisibilityPort = 10261
 
 // VisibilityPort returns a free port for SchedulerOptions.VisibilityPort and InstallVisibility.
 func VisibilityPort() (int, error) { return allPorts.next() }
@@ -39,8 +44,8 @@ func LoopbackURL(port int) string { return "https://" + hostPort(port) }
 
 // InstallVisibility applies APIService, Service and rights of manifests/components/visibility, changed so that the API
 // server finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be loopback
-// addresses. With verify the certificate is verified by the caBundle that somebody writes; else it is not, and
-// InstallVisibility returns when the API answers.
+// addresses. With verify the certificate is verified by the caBundle that the controller writes, and the scheduler needs
+// MountVisibilityCertificate; else it is not verified, and InstallVisibility returns when the API answers.
 func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify bool) error {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -67,6 +72,7 @@ func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify b
 			section(spec, "service")["port"] = int64(port)
 			if !verify {
 				spec["insecureSkipTLSVerify"] = true
+				o.SetAnnotations(map[string]string{"cert-manager.io/inject-ca-from": "nobody"}) // the controller leaves it alone
 			}
 		}
 	}
@@ -90,5 +96,36 @@ func (c *ControlPlane) AwaitVisibility(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the visibility API does not answer: %w", errors.Join(err, last))
 	}
+	return nil
+}
+
+// MountVisibilityCertificate is the kubelet, which mounts the Secret of the certificate: it writes the files into a directory
+// until ctx ends. It returns when they are there for the first time.
+func (c *ControlPlane) MountVisibilityCertificate(ctx context.Context, dir string) error {
+	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	written := ""
+	mount := func(ctx context.Context) (bool, error) {
+		secret, err := client.CoreV1().Secrets("koordinator-system").Get(ctx, "koord-jobqueue-visibility", metav1.GetOptions{})
+		if err != nil || len(secret.Data["tls.key"]) == 0 || string(secret.Data["tls.crt"]) == written {
+			return written != "", nil // and again in a second
+		}
+		for _, file := range []string{"tls.key", "tls.crt"} {
+			if err := os.WriteFile(filepath.Join(dir, file), secret.Data[file], 0o600); err != nil {
+				return false, err
+			}
+		}
+		written = string(secret.Data["tls.crt"])
+		return true, nil
+	}
+	if err := wait.PollUntilContextTimeout(ctx, time.Second, readyTimeout, true, mount); err != nil {
+		return fmt.Errorf("the controller writes no certificate: %w", err)
+	}
+	go wait.UntilWithContext(ctx, func(ctx context.Context) { _, _ = mount(ctx) }, time.Second)
 	return nil
 }

@@ -132,6 +132,9 @@ func installFrom(t *testing.T, dir string) {
 		require.NoError(t, err)
 		obj := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal(raw, obj))
+		if obj.GetKind() == "APIService" {
+			continue // nobody answers here
+		}
 		gvk := obj.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		require.NoError(t, err)

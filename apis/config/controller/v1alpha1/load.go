@@ -64,7 +64,8 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&c.EventsPerSecond, 10)
 	orDefault(&c.QuotaTrees.Namespace, "kube-system")
 	orDefault(&c.UnitTemplates, UnitTemplatesScheduling)
-	orDefault(&c.DefaultReclaim, v1alpha1.PreemptNever)
+	orDefault(&c.DefaultReclaim, v1alpha1.PreemptAny)
+	orDefault(&c.VisibilitySecret, "koordinator-system/koord-jobqueue-visibility")
 	yesUnlessSaid(&c.MetricsSecure)
 	l := &c.LeaderElection
 	yesUnlessSaid(&l.LeaderElect)
@@ -114,8 +115,8 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	for _, problem := range utilvalidation.IsDNS1123Label(c.QuotaTrees.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("quotaTrees", "namespace"), c.QuotaTrees.Namespace, problem))
 	}
-	if namespace, name, found := strings.Cut(c.VisibilitySecret, "/"); c.VisibilitySecret != "" &&
-		(!found || len(utilvalidation.IsDNS1123Label(namespace)) > 0 || len(utilvalidation.IsDNS1123Subdomain(name)) > 0) {
+	namespace, name, found := strings.Cut(c.VisibilitySecret, "/")
+	if !found || len(utilvalidation.IsDNS1123Label(namespace)) > 0 || len(utilvalidation.IsDNS1123Subdomain(name)) > 0 {
 		errs = append(errs, field.Invalid(field.NewPath("visibilitySecret"), c.VisibilitySecret, "want namespace/name"))
 	}
 	if c.MetricsCertDir != "" && !*c.MetricsSecure {
