@@ -283,7 +283,7 @@ func addProcesses(manifests fs.FS, text *strings.Builder) error {
 	if args == nil {
 		return fmt.Errorf("%s has no arguments of JobQueue", schedulerConfig)
 	}
-	text.WriteString("\n# The scheduler, beside Koordinator's: docs/operators/install.md, \"The scheduler\".\nscheduler:\n" +
+	text.WriteString("\n# The scheduler, next to Koordinator's: docs/operators/install.md, \"The scheduler\".\nscheduler:\n" +
 		"  # Without it, put the plugin into a scheduler of your own.\n  enabled: true\n" +
 		"  # Further flags of koord-scheduler, such as --v=4.\n  flags: []\n" +
 		"  # The text of a KubeSchedulerConfiguration in place of the shipped one and of args: --set-file scheduler.config=FILE.\n" +

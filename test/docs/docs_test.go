@@ -198,12 +198,22 @@ kubectl create -f examples/quickstart/train.yaml
 settled
 `
 
+// stock brings what the pages expect of Koordinator's own installation: its scheduler and the configuration.
+const stock = `
+set -euo pipefail
+for file in scheduler scheduler-config; do
+  sed 's/name: scheduler/name: koord-scheduler/; s/namespace: system/namespace: koordinator-system/' \
+    "$(go list -m -f '{{.Dir}}' github.com/koordinator-sh/koordinator)/config/manager/$file.yaml" | kubectl apply -f -
+done
+`
+
 func TestCommandsOfTheDocumentation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "_artifacts"), 0o755)) // make chart makes it for a reader
 	environment := playground(t)
+	run(t, stock, environment)
 	for _, page := range pages(t) {
 		lines := commands(read(t, page))
 		if len(lines) == 0 {
@@ -228,13 +238,18 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 					script += "{ settled; } 2>/dev/null\n"
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-			cmd.Dir, cmd.Env = root, environment
-			out, err := cmd.CombinedOutput()
-			t.Logf("%s", out)
-			require.NoError(t, err)
+			run(t, script, environment)
 		})
 	}
+}
+
+func run(t *testing.T, script string, environment []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+	cmd.Dir, cmd.Env = root, environment
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	require.NoError(t, err)
 }
 
 // playground starts the playground, waits until it says that it is ready, and returns the environment that it prints.

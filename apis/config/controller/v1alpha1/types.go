@@ -71,12 +71,11 @@ type ControllerConfiguration struct {
 	UnitTemplates UnitTemplates `json:"unitTemplates,omitempty"`
 	// quotaTrees says which ElasticQuotaTrees are expanded.
 	QuotaTrees QuotaTrees `json:"quotaTrees,omitempty"`
-	// defaultReclaim is spec.preemption.reclaim of each default Queue that the controller creates from now on: Never,
-	// LowerPriority or Any. Queues that exist keep theirs. Default "Any": the owner of a min takes it back from borrowers.
+	// defaultReclaim is spec.preemption.reclaim of each default Queue that the controller creates: Never, LowerPriority or
+	// Any. Default "Any".
 	DefaultReclaim v1alpha1.PreemptionPolicy `json:"defaultReclaim,omitempty"`
-	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps a certificate for the visibility
-	// API of the scheduler, and makes another one in time. Both the Secret and the APIService have to exist; while there is no
-	// APIService nothing is kept. Default "koordinator-system/koord-jobqueue-visibility".
+	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps the certificate of the aggregated
+	// API, if that is installed. Default "koordinator-system/koord-jobqueue-visibility".
 	VisibilitySecret string `json:"visibilitySecret,omitempty"`
 	// featureGates: features to switch on or off, by name. A feature that is absent has its default; an unknown name is
 	// an error. Give the scheduler the same, in the arguments of its plugin.
