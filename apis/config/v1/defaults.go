@@ -65,8 +65,8 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	}
 	setDefault(&args.Visibility, Visibility{})
 	setDefault(&args.Visibility.BindAddress, "0.0.0.0")
-	setDefault(&args.Visibility.Port, 0)
-	setDefault(&args.Visibility.CertDir, "")
+	setDefault(&args.Visibility.Port, 10261)
+	setDefault(&args.Visibility.CertDir, "/visibility-certificate")
 	setDefault(&args.History, History{})
 	setDefault(&args.History.Records, 100_000)
 	setDefault(&args.History.Path, "")

@@ -75,8 +75,10 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		IdleReservationTimeout: seconds(600),
 		ClaimAfter:             seconds(300),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
-		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},
-		History:                config.History{Records: 100_000, MaxSizeMB: 100, MaxFiles: 5},
+		Visibility: config.Visibility{
+			BindAddress: "0.0.0.0", Port: 10261, CertDir: "/visibility-certificate",
+		},
+		History: config.History{Records: 100_000, MaxSizeMB: 100, MaxFiles: 5},
 	}, args)
 }
 
@@ -84,7 +86,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
 		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimAfter: 0s\n"+
 		"claimTimeout: 1h\n"+
-		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n"+
+		"podsReadyTimeout: 5m\nvisibility: {port: 10262, certDir: /certs}\ninsecureVisibility: true\n"+
 		"featureGates: {A: false, B: true}\nhistory: {records: 0, path: /history/units.jsonl, maxFiles: 2}\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
@@ -99,7 +101,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Equal(t, time.Hour, args.ClaimTimeout.Duration)
 	require.Equal(t, 5*time.Minute, args.PodsReadyTimeout.Duration)
 	require.Zero(t, args.RecoveryTimeout.Duration)
-	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10261, CertDir: "/certs"}, args.Visibility)
+	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10262, CertDir: "/certs"}, args.Visibility)
 	require.Equal(t, config.History{Path: "/history/units.jsonl", MaxSizeMB: 100, MaxFiles: 2}, args.History)
 	require.True(t, args.InsecureVisibility)
 	require.Equal(t, map[string]bool{"A": false, "B": true}, args.FeatureGates)

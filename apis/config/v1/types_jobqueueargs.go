@@ -32,10 +32,10 @@ type ObjectName struct {
 type Visibility struct {
 	// bindAddress to listen on. Default "0.0.0.0".
 	BindAddress *string `json:"bindAddress,omitempty"`
-	// port to listen on, 0 to 65535; 0 serves nothing. Default 0.
+	// port to listen on, 0 to 65535; 0 serves nothing. Default 10261.
 	Port *int32 `json:"port,omitempty"`
-	// certDir has tls.crt and tls.key, which are read again when they change. Without it the server makes a certificate
-	// for itself, which nobody can verify.
+	// certDir has tls.crt and tls.key, which are read again when they change. With "" the server makes a certificate for
+	// itself, which nobody can verify. Default "/visibility-certificate".
 	CertDir *string `json:"certDir,omitempty"`
 }
 
@@ -135,7 +135,7 @@ type JobQueueArgs struct {
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
 	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
 	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`
-	// visibility is where every replica serves the aggregated API: bindAddress (default "0.0.0.0"), port (default 0, which
+	// visibility is where every replica serves the aggregated API: bindAddress (default "0.0.0.0"), port (default 10261; 0
 	// serves nothing) and certDir, with tls.crt and tls.key.
 	Visibility *Visibility `json:"visibility,omitempty"`
 	// history bounds the record of transitions: records in memory (default 100000, 0 for none), path (default

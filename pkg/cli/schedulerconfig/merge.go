@@ -261,12 +261,9 @@ func (m *merger) plugins(profile *field) error {
 	if err != nil {
 		return err
 	}
-	multi, err := plugins.child("multiPoint", yaml.MappingNode)
+	everywhere, nowhere, err := lists(plugins, "multiPoint")
 	if err != nil {
 		return err
-	}
-	if len(multi.node.Content) > 0 {
-		return fmt.Errorf("%s: enables plugins also where %s has to be the first or the last", multi.path, plugin)
 	}
 	if err := m.sort(plugins); err != nil {
 		return err
@@ -285,10 +282,14 @@ func (m *merger) plugins(profile *field) error {
 		if err != nil {
 			return err
 		}
-		if p.point == "preBind" {
-			if err := m.write(enabled, disabled); err != nil {
-				return err
-			}
+		switch p.point {
+		case "preBind":
+			err = m.write(enabled, everywhere, disabled, nowhere)
+		case "reserve":
+			err = m.count(enabled, everywhere)
+		}
+		if err != nil {
+			return err
 		}
 		added, err := enable(enabled, p.point, p.first)
 		if err != nil {
@@ -337,23 +338,53 @@ func afterQuotas(enabled *field, at int) (int, error) {
 	return -1, nil
 }
 
-// write keeps the writer enabled, which somebody may have disabled together with all others.
-func (m *merger) write(enabled, disabled *field) error {
-	at, err := enabled.find(writer)
-	if err != nil || at >= 0 {
+// write keeps the writer enabled, which somebody may have disabled together with all others, here or everywhere.
+func (m *merger) write(enabled, everywhere, disabled, nowhere *field) error {
+	here, err := anyOf(disabled, "*", writer)
+	if err != nil {
 		return err
 	}
-	for _, name := range []string{"*", writer} {
-		if at, err = disabled.find(name); err != nil {
-			return err
-		}
-		if at >= 0 {
-			enabled.insert(len(enabled.node.Content), mapping("name", writer))
-			m.changed("%s: %s is enabled. It writes what %s says of a pod.", enabled.path, writer, plugin)
-			return nil
+	off, err := anyOf(nowhere, "*", writer)
+	if err != nil {
+		return err
+	}
+	multi, err := anyOf(everywhere, writer)
+	if err != nil {
+		return err
+	}
+	on, err := anyOf(enabled, writer)
+	if err != nil || on || !here && (multi || !off) {
+		return err
+	}
+	enabled.insert(len(enabled.node.Content), mapping("name", writer))
+	m.changed("%s: %s is enabled. It writes what %s says of a pod.", enabled.path, writer, plugin)
+	return nil
+}
+
+// count enables the plugin of the quotas at an extension point, if it is enabled at all of them: plugins that an extension
+// point names come before those.
+func (m *merger) count(enabled, everywhere *field) error {
+	multi, err := anyOf(everywhere, quotas)
+	if err != nil {
+		return err
+	}
+	on, err := anyOf(enabled, quotas)
+	if err != nil || on || !multi {
+		return err
+	}
+	enabled.insert(len(enabled.node.Content), mapping("name", quotas))
+	m.changed("%s: %s is enabled, as by multiPoint. %s comes after it.", enabled.path, quotas, plugin)
+	return nil
+}
+
+// anyOf says that a list has a plugin of one of these names.
+func anyOf(list *field, names ...string) (bool, error) {
+	for _, name := range names {
+		if at, err := list.find(name); err != nil || at >= 0 {
+			return err == nil, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // sort has the plugin order pods, which one plugin alone does.

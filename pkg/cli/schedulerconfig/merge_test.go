@@ -189,6 +189,22 @@ func TestMerge(t *testing.T) {
 			want: "        enabled: [{name: JobQueue}, {name: Reservation}, {name: DefaultPreBind}]\n",
 		},
 		{
+			name: "plugins at all extension points",
+			old:  "      reserve:\n        enabled:\n          - name: ElasticQuota\n          - name: JobQueue\n",
+			new:  "      multiPoint: {enabled: [{name: ElasticQuota}], disabled: [{name: DefaultPreBind}]}\n",
+			changes: []string{
+				"profiles[0].plugins.reserve.enabled: ElasticQuota is enabled, as by multiPoint.",
+				"profiles[0].plugins.reserve.enabled: JobQueue is enabled. It is the last",
+				"profiles[0].plugins.preBind.enabled: DefaultPreBind is enabled.",
+			},
+			want: "      reserve:\n        enabled:\n          - name: ElasticQuota\n          - name: JobQueue\n",
+		},
+		{
+			name: "the writer at all extension points",
+			old:  "    plugins:\n",
+			new:  "    plugins:\n      multiPoint: {enabled: [{name: DefaultPreBind}], disabled: [{name: '*'}]}\n",
+		},
+		{
 			name: "another profile", old: "    other: kept\n",
 			new: "    other: kept\n  - plugins:\n      reserve:\n        enabled: [{name: ElasticQuota}]\n",
 			changes: []string{"profiles[1].pluginConfig: JobQueue has the arguments of profiles[0].",
@@ -236,8 +252,8 @@ func TestMergeRefuses(t *testing.T) {
 		"profiles[0].plugins.reserve.enabled: lacks": {"profiles:\n", "profiles:\n  - schedulerName: other\n"},
 		"profiles[0].plugins.queueSort.enabled: only PrioritySort": {
 			"          - name: JobQueue\n      preFilter", "          - name: Coscheduling\n      preFilter"},
-		"profiles[0].plugins.multiPoint: enables": {
-			"    plugins:\n", "    plugins:\n      multiPoint: {enabled: [{name: NodeNUMAResource}]}\n"},
+		"profiles[0].plugins.multiPoint.disabled: disables JobQueue": {
+			"    plugins:\n", "    plugins:\n      multiPoint: {disabled: [{name: JobQueue}]}\n"},
 		"profiles[0].plugins.reserve.enabled: lacks ElasticQuota": {
 			"        enabled:\n          - name: ElasticQuota\n", "        enabled:\n"},
 		"profiles[0].plugins.preBind.disabled: disables JobQueue": {
