@@ -97,11 +97,7 @@ func startCluster(
 			return nil, err
 		}
 	}
-	var gates map[string]any
-	if of.cases != nil {
-		gates = of.cases.Gates
-	}
-	if err := startQueue(ctx, cp, dir, gates, step); err != nil {
+	if err := startQueue(ctx, cp, dir, step); err != nil {
 		return nil, err
 	}
 	if err := cp.Apply(ctx, of.objects); err != nil {
@@ -120,11 +116,8 @@ func startCluster(
 	return cp, nil
 }
 
-// startQueue starts the controller, which makes the certificate of the aggregated API, and the scheduler, with feature
-// gates.
-func startQueue(
-	ctx context.Context, cp *controlplane.ControlPlane, dir string, gates map[string]any, step func(string),
-) error {
+// startQueue starts the controller, which makes the certificate of the aggregated API, and the scheduler.
+func startQueue(ctx context.Context, cp *controlplane.ControlPlane, dir string, step func(string)) error {
 	port, certificate := controlplane.ShippedVisibilityPort, filepath.Join(dir, "visibility-certificate")
 	if err := cp.InstallVisibility(ctx, port, true); err != nil {
 		return err
@@ -137,12 +130,7 @@ func startQueue(
 	}
 	// The table of the demo reads the plain port of this machine.
 	err := cp.StartScheduler(ctx, controlplane.SchedulerOptions{
-		LeaderElect: true, VisibilityPort: port, VisibilityCertDir: certificate, Mutate: func(config map[string]any) {
-			controlplane.InsecureVisibility(config)
-			if len(gates) > 0 {
-				controlplane.JobQueueArgs(config)["featureGates"] = gates
-			}
-		},
+		LeaderElect: true, VisibilityPort: port, VisibilityCertDir: certificate, Mutate: controlplane.InsecureVisibility,
 	})
 	if err != nil {
 		return err

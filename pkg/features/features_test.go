@@ -30,11 +30,8 @@ import (
 func TestDefaults(t *testing.T) {
 	gates, err := New(nil)
 	require.NoError(t, err)
-	for _, name := range []featuregate.Feature{AdmissionChecks, PartialAdmission} {
+	for _, name := range []featuregate.Feature{AdmissionChecks, PartialAdmission, Placement, Reservations} {
 		require.True(t, gates.Enabled(name), name)
-	}
-	for _, name := range []featuregate.Feature{Placement, Reservations} {
-		require.False(t, gates.Enabled(name), name)
 	}
 	require.True(t, slices.IsSortedFunc(Definitions(), func(a, b Definition) int {
 		return strings.Compare(string(a.Name), string(b.Name))
@@ -73,7 +70,7 @@ func TestMetric(t *testing.T) {
 # TYPE kubernetes_feature_enabled gauge
 kubernetes_feature_enabled{name="AdmissionChecks",stage="BETA"} 0
 kubernetes_feature_enabled{name="PartialAdmission",stage="BETA"} 1
-kubernetes_feature_enabled{name="Placement",stage="ALPHA"} 0
-kubernetes_feature_enabled{name="Reservations",stage="ALPHA"} 0
+kubernetes_feature_enabled{name="Placement",stage="BETA"} 1
+kubernetes_feature_enabled{name="Reservations",stage="BETA"} 1
 `), "kubernetes_feature_enabled"))
 }

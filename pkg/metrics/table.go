@@ -127,7 +127,7 @@ func rows(process Process, library string, definitions ...definition) []row {
 }
 
 var (
-	waitBuckets  = metrics.ExponentialBuckets(0.01, 4, 12) // 10 ms to 11 h
+	waitBuckets  = metrics.ExponentialBuckets(0.01, 4, 14) // 10 ms to 7.8 days
 	cycleBuckets = metrics.ExponentialBuckets(0.0001, 2, 16)
 	writeBuckets = metrics.ExponentialBuckets(0.001, 2, 14)
 	countBuckets = metrics.ExponentialBuckets(1, 4, 10)

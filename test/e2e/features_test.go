@@ -18,8 +18,6 @@ package e2e_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -47,10 +45,7 @@ func TestFeaturesThatAreOff(t *testing.T) {
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
 		controlplane.JobQueueArgs(config)["featureGates"] = off
 	}}))
-	config := filepath.Join(t.TempDir(), "controller.yaml")
-	require.NoError(t, os.WriteFile(config, []byte("apiVersion: config.koord-queue/v1alpha1\n"+
-		"kind: ControllerConfiguration\nfeatureGates: {AdmissionChecks: false, PartialAdmission: false}\n"), 0o600))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{Args: []string{"--config=" + config}}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{Config: map[string]any{"featureGates": off}}))
 	for name := range off {
 		require.Zero(t, c.metric(t, "kubernetes_feature_enabled{", `name="`+name+`"`), name)
 	}

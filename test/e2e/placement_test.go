@@ -47,10 +47,7 @@ func TestPlacement(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	options := controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
-		controlplane.JobQueueArgs(config)["featureGates"] = map[string]any{"Placement": true}
-	}}
-	require.NoError(t, c.StartScheduler(ctx, options))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
 	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(ctx,
 		&unstructured.Unstructured{Object: map[string]any{
@@ -63,7 +60,7 @@ func TestPlacement(t *testing.T) {
 	c.quota(t, ns, "placed", 8, 8)
 	c.patchQueue(t, "placed", `{"spec":{"admissionChecks":[{"name":"nodes"}]}}`)
 
-	c.nodesAreKeptOverARestart(t, ns, options)
+	c.nodesAreKeptOverARestart(t, ns)
 	c.nodesAreForeseen(t)
 
 	// Two cpus are used on each node: four are free, and no node has three.
@@ -95,7 +92,7 @@ func TestPlacement(t *testing.T) {
 }
 
 // A unit is released and has no pods yet. A scheduler that starts then does not give its nodes to another unit.
-func (c *cluster) nodesAreKeptOverARestart(t *testing.T, ns string, options controlplane.SchedulerOptions) {
+func (c *cluster) nodesAreKeptOverARestart(t *testing.T, ns string) {
 	t.Helper()
 	unit := func(name, cpu string, pods int32) *schedulingv1alpha1.QueueUnit {
 		request := resource.MustParse(cpu)
@@ -113,7 +110,7 @@ func (c *cluster) nodesAreKeptOverARestart(t *testing.T, ns string, options cont
 	c.createUnit(t, unit("first", "3", 2))
 	c.waitPhase(t, ns, "first", schedulingv1alpha1.PhaseDequeued)
 	require.NoError(t, c.Kill(controlplane.Scheduler))
-	require.NoError(t, c.StartScheduler(t.Context(), options))
+	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
 	c.createUnit(t, unit("second", "2", 1))
 	c.waitPhase(t, ns, "second", schedulingv1alpha1.PhaseTimeoutBackoff)
 	require.Equal(t, schedulingv1alpha1.PhaseDequeued, c.unit(t, ns, "first").Status.Phase)

@@ -19,8 +19,6 @@ package e2e_test
 import (
 	"context"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -65,13 +63,8 @@ func TestReservations(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	require.NoError(t, c.ApplyKustomize(ctx, "../../manifests/components/reservations"))
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	config := filepath.Join(t.TempDir(), "controller.yaml")
-	require.NoError(t, os.WriteFile(config, []byte("apiVersion: config.koord-queue/v1alpha1\n"+
-		"kind: ControllerConfiguration\nfeatureGates: {Reservations: true}\n"), 0o600))
-	options := controlplane.ControllerOptions{Args: []string{"--config=" + config}}
-	require.NoError(t, c.StartController(ctx, options))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
 	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(ctx,
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "AdmissionCheck",

@@ -43,8 +43,6 @@ type Scenario struct {
 	Nodes int
 	// Interval is the mean time between two jobs.
 	Interval time.Duration
-	// Gates are the feature gates of the scheduler.
-	Gates map[string]any
 	// Start, if set, runs something until the context ends. The error that comes then is nil if that went well.
 	Start func(context.Context, *controlplane.ControlPlane) (<-chan error, error)
 	// Do, if set, is done once, as soon as it is due.

@@ -43,7 +43,7 @@ func strict() *Scenario {
 	return &Scenario{
 		Name: "strict", About: "quota is free and nodes are fragmented: jobs are released when all their pods find a node",
 		Objects: strictScenario, Quotas: []string{"fragments", "placed", "unplaced"}, Nodes: strictNodes,
-		Interval: strictInterval, Gates: map[string]any{"Placement": true}, cases: strictCases(), sum: sumStrict,
+		Interval: strictInterval, cases: strictCases(), sum: sumStrict,
 	}
 }
 

@@ -60,13 +60,19 @@ func BuildKustomize(dir string) ([]byte, error) {
 	return content, nil
 }
 
-// ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`.
+// ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`. It leaves
+// the APIService to InstallVisibility: while nobody answers behind it, no namespace goes.
 func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {
 	content, err := BuildKustomize(dir)
 	if err != nil {
 		return err
 	}
-	return c.Apply(ctx, content)
+	objects, err := decode(content)
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "APIService" })
+	return c.ApplyObjects(ctx, objects...)
 }
 
 // Apply applies all objects of a YAML stream on the server side, as Admin: definitions and namespaces first,

@@ -26,10 +26,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -75,7 +73,7 @@ func (c *ControlPlane) ApplyKoordinatorCRDs(ctx context.Context) error {
 
 // Install applies what a user without Koordinator applies: the definitions of Koordinator, manifests/overlays/fresh,
 // and that of AdmissionChecks. The Deployments in it start nothing here, as no controller runs that would make pods of
-// them. The APIService is left out until InstallVisibility: nobody answers yet.
+// them.
 func (c *ControlPlane) Install(ctx context.Context) error {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -84,16 +82,7 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	if err := c.ApplyKoordinatorCRDs(ctx); err != nil {
 		return err
 	}
-	content, err := BuildKustomize(filepath.Join(root, "manifests", "overlays", "fresh"))
-	if err != nil {
-		return err
-	}
-	objects, err := decode(content)
-	if err != nil {
-		return err
-	}
-	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "APIService" })
-	if err := c.ApplyObjects(ctx, objects...); err != nil {
+	if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "overlays", "fresh")); err != nil {
 		return err
 	}
 	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "admission-checks-crd"))
