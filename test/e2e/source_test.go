@@ -43,8 +43,8 @@ const helmRelease = "koord-jobqueue"
 
 func fromChart() bool { return os.Getenv(helmChart) != "" }
 
-// install installs the system, with the definitions of Koordinator and of admission checks. The flags are those of
-// helm.
+// install installs the system, with the definitions of Koordinator and of admission checks, and without the APIService:
+// nobody answers behind it here. The flags are those of helm.
 func (c *cluster) install(ctx context.Context, flags ...string) error {
 	if !fromChart() {
 		return c.Install(ctx)
@@ -53,7 +53,7 @@ func (c *cluster) install(ctx context.Context, flags ...string) error {
 		return err
 	}
 	return c.helm(ctx, "upgrade", append(flags, helmRelease, os.Getenv(helmChart), "--install", "--create-namespace",
-		"--set=image.registry=registry.invalid/koord-jobqueue,admissionChecks.definitions=true")...)
+		"--set=image.registry=registry.invalid/koord-jobqueue,admissionChecks.definitions=true,visibility.enabled=false")...)
 }
 
 // takeOver installs over objects that kustomize has made. Applied by the server, the actions of a policy would be those
@@ -102,8 +102,8 @@ func (c *cluster) remove(t *testing.T) {
 	c.waitNamed(t, definitions, "queue", kept)
 }
 
-// waitNamed waits until so many objects of a resource have names that begin with the prefix.
-func (c *cluster) waitNamed(t *testing.T, of schema.GroupVersionResource, prefix string, n int) {
+// waitNamed waits until so many objects of a resource have a part in their names.
+func (c *cluster) waitNamed(t *testing.T, of schema.GroupVersionResource, part string, n int) {
 	t.Helper()
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		list, err := c.dyn.Resource(of).List(context.Background(), metav1.ListOptions{})
@@ -111,7 +111,7 @@ func (c *cluster) waitNamed(t *testing.T, of schema.GroupVersionResource, prefix
 		var names []string
 		for i := range list.Items {
 			name := list.Items[i].GetName()
-			if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "jobqueue-playground-") { // rights of KWOK
+			if strings.Contains(name, part) && !strings.HasPrefix(name, "jobqueue-playground-") { // rights of KWOK
 				names = append(names, name)
 			}
 		}
