@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+)
+
+// The jobs of examples/gpus: whole cards and shares of cards are counted, released and placed on cards by Koordinator, and
+// a job waits for a card.
+func TestGPUs(t *testing.T) {
+	c := start(t, "gpus", controlplane.Options{Nodes: 1})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
+				c.LogTail(controlplane.Controller, 40))
+		}
+		_ = c.Stop()
+	})
+	ctx := t.Context()
+	apply := func(file string) {
+		content, err := os.ReadFile(filepath.Join("../../examples/gpus", file))
+		require.NoError(t, err)
+		require.NoError(t, c.Apply(ctx, content))
+	}
+	apply("nodes.yaml")
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	c.namespace(t, "research")
+	apply("quota.yaml")
+	for _, name := range []string{"whole", "shares"} {
+		apply(name + ".yaml")
+		c.waitPhase(t, "research", name, schedulingv1alpha1.PhaseRunning)
+	}
+	apply("more.yaml")
+	require.Contains(t, c.waitReason(t, "research", "more", "QuotaExceeded"), "nvidia.com/gpu")
+
+	// How much of each card is given away, in percent.
+	given := map[string]int64{}
+	for _, name := range []string{"whole", "shares"} {
+		for _, pod := range c.podsOf(t, "research", name) {
+			var allocated struct {
+				GPU []struct{ Minor int } `json:"gpu"`
+			}
+			text := pod.Annotations["scheduling.koordinator.sh/device-allocated"]
+			require.NoError(t, json.Unmarshal([]byte(text), &allocated), text)
+			share := int64(100)
+			if name == "shares" {
+				share = 50
+			}
+			for _, card := range allocated.GPU {
+				at := fmt.Sprint(pod.Spec.NodeName, " ", card.Minor)
+				given[at] += share
+				require.LessOrEqual(t, given[at], int64(100), at)
+			}
+		}
+	}
+	var sum int64
+	for _, percent := range given {
+		sum += percent
+	}
+	require.EqualValues(t, 4*100+3*50, sum, "%v", given)
+
+	require.NoError(t, c.kube.BatchV1().Jobs("research").Delete(ctx, "whole", metav1.DeleteOptions{
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	}))
+	c.waitPhase(t, "research", "more", schedulingv1alpha1.PhaseRunning)
+}
