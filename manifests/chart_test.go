@@ -68,9 +68,16 @@ var choices = []struct {
 		kustomize: func(t *testing.T) resmap.ResMap {
 			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
-			other = append(other, "overlays/default", "components/admission-checks-crd", "components/elasticquotatree",
+			other = append(other, "overlays/enforced", "components/admission-checks-crd", "components/elasticquotatree",
 				"components/reservations")
-			return buildOf(t, other, []string{"components/tenancy-deny", "components/visibility"})
+			return buildOf(t, other, []string{"components/visibility"})
+		},
+	},
+	{
+		name: "a kind that warns", values: []string{"tenancy.mode=warn", "kinds.pytorchjob.enabled=true"},
+		kinds: []string{"Job.v1.batch", "PyTorchJob.v1.kubeflow.org"},
+		kustomize: func(t *testing.T) resmap.ResMap {
+			return buildOf(t, []string{"overlays/default", "components/kinds-warn/pytorchjob"}, nil)
 		},
 	},
 }
@@ -111,6 +118,18 @@ func TestChartReclaims(t *testing.T) {
 	require.Contains(t, string(fresh), "        - "+flag+"\n")
 }
 
+// TestChartHasTheParametersOfPolicies: an account that is added as a value stays when the release is upgraded.
+func TestChartHasTheParametersOfPolicies(t *testing.T) {
+	const author = "system:serviceaccount:kubeflow:training-operator pods"
+	out, err := helmTemplate(t, []string{"image.registry=registry.invalid/koord-jobqueue",
+		"tenancy.parameters.authors=" + author})
+	require.NoError(t, err, out)
+	parameters := objects(t, []byte(out))["ConfigMap jobqueue-tenancy in koord-queue"]["data"]
+	require.Equal(t, map[string]any{
+		"authors": author, "schedulers": "koord-scheduler\n", "terminationGracePeriodSeconds": "3600",
+	}, parameters)
+}
+
 // TestChartRefuses: an installation that cannot work, or would not be what its values mean, fails with a sentence.
 func TestChartRefuses(t *testing.T) {
 	const registry = "image.registry=registry.example.com/queue"
@@ -121,6 +140,7 @@ func TestChartRefuses(t *testing.T) {
 		"defaultReclaim":                                                     {registry, "defaultReclaim=Always"},
 		"mode":                                                               {registry, "tenancy.mode=on"},
 		"replica":                                                            {registry, "replica=1"},
+		"author":                                                             {registry, "tenancy.parameters.author=a b"},
 	} {
 		out, err := helmTemplate(t, values)
 		require.Error(t, err, text)

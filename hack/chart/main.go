@@ -77,6 +77,8 @@ var edits = []struct {
 	{"components/tenancy/[^a]*", validationActions, chosenActions}, // authors.yaml has no binding
 	{"components/tenancy/account.yaml", validationActions, chosenActions},
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
+	{"components/tenancy/authors.yaml", regexp.MustCompile(`(?s)\ndata:\n.*`),
+		"\ndata:\n  {{- toYaml .Values.tenancy.parameters | nindent 2 }}\n"},
 	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), managedJobsOf(jobkind.Builtin())},
 	{deployment, regexp.MustCompile(`(?m)^  replicas: .*$`), "  replicas: {{ .Values.replicas }}"},
 	{deployment, regexp.MustCompile(`(?m)^        image: .*$`), `        image: {{ include "image" . }}`},
