@@ -50,7 +50,7 @@ clean: ## Remove built binaries and the work directories of demo and tests
 ##@ Test
 
 .PHONY: test
-test: ## Say in 8 minutes whether it works; the long tests are shortened or left to test-all
+test: ## Say whether it works; the long tests are shortened or left to test-all
 	@hack/test.sh
 
 .PHONY: test-all

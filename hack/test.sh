@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests, in sections that say how long they took:
 #
-#   hack/test.sh               whether it works: what a newcomer runs, 8 minutes on two cores with a warm cache
+#   hack/test.sh               whether it works: what a newcomer runs (docs/testing.md says what it takes)
 #   hack/test.sh all           everything, at length: an hour and a half
 #   hack/test.sh SECTION...    some of these:
 #
@@ -229,7 +229,7 @@ hostile() {
     bin/jobqueue-hostile --duration="${HOSTILE_DURATION:-60s}" --seed=1 --min-ratio="${HOSTILE_MIN_RATIO:-0.75}"
 }
 
-# quick says in 8 minutes whether it works. One lane is bound by the processor, one waits for a control plane most of the time.
+# quick says whether it works. One lane is bound by the processor, one waits for a control plane most of the time.
 quick() {
   : "${PROPERTY_CHECKS:=1000}" "${HISTORIES:=200}" "${SEEDS:=100}" "${CRASHES_OF:=10}"
   lanes computing waiting

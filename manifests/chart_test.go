@@ -70,8 +70,15 @@ var choices = []struct {
 		kustomize: func(t *testing.T) resmap.ResMap {
 			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
-			other = append(other, "overlays/default", "components/admission-checks-crd", "components/elasticquotatree")
-			return buildOf(t, other, []string{"components/tenancy-deny"})
+			other = append(other, "overlays/enforced", "components/admission-checks-crd", "components/elasticquotatree")
+			return buildOf(t, other, nil)
+		},
+	},
+	{
+		name: "a kind that warns", values: []string{"tenancy.mode=warn", "kinds.pytorchjob.enabled=true"},
+		kinds: []string{"Job.v1.batch", "PyTorchJob.v1.kubeflow.org"},
+		kustomize: func(t *testing.T) resmap.ResMap {
+			return buildOf(t, []string{"overlays/default", "components/kinds-warn/pytorchjob"}, nil)
 		},
 	},
 }
@@ -101,6 +108,18 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestChartHasTheParametersOfPolicies: an account that is added as a value stays when the release is upgraded.
+func TestChartHasTheParametersOfPolicies(t *testing.T) {
+	const author = "system:serviceaccount:kubeflow:training-operator pods"
+	out, err := helmTemplate(t, []string{"image.registry=registry.invalid/koord-jobqueue",
+		"tenancy.parameters.authors=" + author})
+	require.NoError(t, err, out)
+	parameters := objects(t, []byte(out))["ConfigMap jobqueue-tenancy in koord-queue"]["data"]
+	require.Equal(t, map[string]any{
+		"authors": author, "schedulers": "koord-scheduler\n", "terminationGracePeriodSeconds": "3600",
+	}, parameters)
+}
+
 // TestChartRefuses: an installation that cannot work, or would not be what its values mean, fails with a sentence.
 func TestChartRefuses(t *testing.T) {
 	const registry = "image.registry=registry.example.com/queue"
@@ -112,6 +131,7 @@ func TestChartRefuses(t *testing.T) {
 		"want boolean":                                                       {registry, "scheduler.args.protectReservedQuota=1"},
 		"mode":                                                               {registry, "tenancy.mode=on"},
 		"additional properties 'replicas' not allowed": {registry, "replicas=1"},
+		"author": {registry, "tenancy.parameters.author=a b"},
 	} {
 		out, err := helmTemplate(t, values)
 		require.Error(t, err, text)

@@ -85,6 +85,8 @@ var edits = []struct {
 	{"components/tenancy/[^a]*", validationActions, chosenActions}, // authors.yaml has no binding
 	{"components/tenancy/account.yaml", validationActions, chosenActions},
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
+	{"components/tenancy/authors.yaml", regexp.MustCompile(`(?s)\ndata:\n.*`),
+		"\ndata:\n  {{- toYaml .Values.tenancy.parameters | nindent 2 }}\n"},
 	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), strings.ReplaceAll(managedJobsOf(jobkind.Builtin()), "$", "$$")},
 	{config, regexp.MustCompile(`\z`), "    {{- with .Values.controller.config }}{{ toYaml . | nindent 4 }}{{ end }}\n"},
 	{schedulerConfig, regexp.MustCompile(`(?s)(  scheduler-config.yaml: \|\n)(.*)\z`),

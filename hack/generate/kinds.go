@@ -17,6 +17,8 @@ limitations under the License.
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -25,8 +27,12 @@ import (
 )
 
 // kindsDir has a directory for each built-in kind of jobs: what the two processes may do for it, and what tenants may
-// say in such a job. For batch Jobs the latter is in manifests/components/tenancy.
-const kindsDir = "manifests/components/kinds"
+// say in such a job. For batch Jobs the latter is in manifests/components/tenancy. The policies refuse. A directory
+// of the same name in kindsWarnDir has them warn.
+const (
+	kindsDir     = "manifests/components/kinds"
+	kindsWarnDir = "manifests/components/kinds-warn"
+)
 
 const kindKustomization = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -34,11 +40,19 @@ resources:
 - rights.yaml
 `
 
+const warnKustomization = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- ../../kinds/%s
+components:
+- ../../tenancy-warn
+`
+
 const generatedHeader = "# Generated from the descriptors in pkg/submit/kinds by hack/generate.sh. DO NOT EDIT.\n"
 
-// writeKinds writes them anew.
-func writeKinds(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
+// writeKinds writes both.
+func writeKinds() error {
+	if err := errors.Join(os.RemoveAll(kindsDir), os.RemoveAll(kindsWarnDir)); err != nil {
 		return err
 	}
 	for _, kind := range jobkind.Builtin() {
@@ -46,12 +60,11 @@ func writeKinds(dir string) error {
 		if err != nil {
 			return err
 		}
-		at := filepath.Join(dir, kind.File())
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			return err
-		}
-		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(at, name), []byte(generatedHeader+text), 0o644); err != nil {
+		for file, text := range files {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(file, []byte(generatedHeader+text), 0o644); err != nil {
 				return err
 			}
 		}
@@ -59,21 +72,24 @@ func writeKinds(dir string) error {
 	return nil
 }
 
-// filesOf the directory of a kind, by name.
+// filesOf a kind, by path.
 func filesOf(kind *jobkind.Kind) (map[string]string, error) {
 	rights, err := kind.RightsManifest(kind.File())
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{"kustomization.yaml": kindKustomization, "rights.yaml": string(rights)}
+	at := filepath.Join(kindsDir, kind.File())
+	kustomization := filepath.Join(at, "kustomization.yaml")
+	files := map[string]string{kustomization: kindKustomization, filepath.Join(at, "rights.yaml"): string(rights)}
 	if kind.GVK.Group == "batch" {
 		return files, nil
 	}
-	policies, err := tenancy.Manifest(kind, kind.File())
+	policies, err := tenancy.Manifest(kind, kind.File(), tenancy.Deny)
 	if err != nil {
 		return nil, err
 	}
-	files["tenancy.yaml"] = string(policies)
-	files["kustomization.yaml"] += "- tenancy.yaml\n"
+	files[filepath.Join(at, "tenancy.yaml")] = string(policies)
+	files[kustomization] += "- tenancy.yaml\n"
+	files[filepath.Join(kindsWarnDir, kind.File(), "kustomization.yaml")] = fmt.Sprintf(warnKustomization, kind.File())
 	return files, nil
 }

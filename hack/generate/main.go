@@ -86,7 +86,7 @@ func run(docs bool) error {
 	if err := writeDefinitions(autoscalerDir, foreign); err != nil {
 		return err
 	}
-	if err := writeKinds(kindsDir); err != nil {
+	if err := writeKinds(); err != nil {
 		return err
 	}
 	if err := writeMonitoring(monitoringDir); err != nil {

@@ -53,7 +53,7 @@ func doctorCommand(c *connection) *cobra.Command {
 		Short: "Examine the installation; say what is wrong and what to do",
 		Long: `doctor reads the installation and writes one line for each fault with what to do: APIs, leaders, the
 configuration of the scheduler, managed kinds and their rights, policies of tenancy, the aggregated API, queues,
-quotas, 	units and audits.
+quotas, units and audits.
 
 Its exit code is 1 if a finding is an error. It needs the right to read all this; it says what it could not read.`,
 		Example: `  kubectl jobqueue doctor

@@ -19,6 +19,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -214,7 +215,7 @@ func (w *world) read(t *testing.T) *Installation {
 	} {
 		require.NoError(t, add(scheme))
 	}
-	objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.objects...).WithInterceptorFuncs(interceptor.Funcs{
+	objects := fake.NewClientBuilder().WithReturnManagedFields().WithScheme(scheme).WithObjects(w.objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			review := o.(*authorizationv1.SubjectAccessReview)
 			attributes := review.Spec.ResourceAttributes
@@ -288,12 +289,22 @@ func TestEveryFaultIsFound(t *testing.T) {
 			w.find("ConfigMap",
 				managedjobs.ConfigMap).SetAnnotations(nil)
 		},
+		"ChartObjectEdited": func(_ *testing.T, w *world) {
+			w.rendered(managedjobs.ConfigMap, "queue")
+			w.find("ConfigMap", managedjobs.ConfigMap).SetManagedFields(edit("kubectl-edit", managedjobs.Key))
+		},
 		"ManagedJobsMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", managedjobs.ConfigMap) },
 		"KindNotServed":      func(_ *testing.T, w *world) { delete(w.served, "kubeflow.org/v1") },
 		"RightsMissing":      func(_ *testing.T, w *world) { w.denied["patch pytorchjobs"] = true },
 		"PoliciesMissing":    func(_ *testing.T, w *world) { w.drop("Policy", policyPrefix+"node") },
 		"PoliciesWarnOnly": func(_ *testing.T, w *world) {
 			binding := w.find("Binding", policyPrefix+"pod").(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+			binding.Spec.ValidationActions =
+				[]admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
+		},
+		"KindPolicyWarns": func(_ *testing.T, w *world) {
+			binding := w.find("Binding",
+				policyPrefix+"quota-pytorchjob").(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 			binding.Spec.ValidationActions =
 				[]admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 		},
@@ -378,6 +389,25 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
+// edit of a key of a ConfigMap by a program.
+func edit(manager, key string) []metav1.ManagedFieldsEntry {
+	return []metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:` + key + `":{}}}`)},
+	}}
+}
+
+// rendered says that a release of the chart has the ConfigMap.
+func (w *world) rendered(configMap, release string) {
+	if release == "" {
+		return
+	}
+	o := w.find("ConfigMap", configMap)
+	annotations := map[string]string{annotationRelease: release}
+	maps.Copy(annotations, o.GetAnnotations())
+	o.SetAnnotations(annotations)
+}
+
 // understandKueue has the labels of Kueue understood, and the controller has read that.
 func (w *world) understandKueue(t *testing.T) {
 	w.configure(t, "schedulerNames: [koord-scheduler]\naliases:\n"+
@@ -400,6 +430,39 @@ func TestADefaultClassThatIsThere(t *testing.T) {
 	w.configure(t, "jobDefaults: [{kind: Job.v1.batch, priorityClassName: there}]")
 	w.add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
 	require.Empty(t, Examine(w.read(t)))
+}
+
+// TestEditsThatNoUpgradeUndoes: an object that no chart renders may be edited, and so may keys that the chart does not
+// render. The controller writes some of those.
+func TestEditsThatNoUpgradeUndoes(t *testing.T) {
+	for name, c := range map[string]struct{ configMap, release, manager, key string }{
+		"kustomize":  {managedjobs.ConfigMap, "", "kubectl-edit", managedjobs.Key},
+		"Helm":       {managedjobs.ConfigMap, "queue", "helm", managedjobs.Key},
+		"Flux":       {managedjobs.ConfigMap, "queue", "helm-controller", managedjobs.Key},
+		"other keys": {tenancyConfigMap, "queue", "kubectl-patch", "finalizers"},
+		"controller": {tenancyConfigMap, "queue", "jobqueue-controller", "ancestors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := healthy(t)
+			configMap := w.find("ConfigMap", c.configMap)
+			w.rendered(c.configMap, c.release)
+			configMap.SetManagedFields(edit(c.manager, c.key))
+			require.Empty(t, Examine(w.read(t)))
+		})
+	}
+}
+
+// TestAllPoliciesWarn: kinds warn as the others do, which is one finding.
+func TestAllPoliciesWarn(t *testing.T) {
+	w := healthy(t)
+	for _, o := range w.objects {
+		if binding, ok := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+			binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
+		}
+	}
+	findings := Examine(w.read(t))
+	require.Len(t, findings, 1)
+	require.Equal(t, "PoliciesWarnOnly", findings[0].Code)
 }
 
 // TestAnAliasOfASystemThatIsNotInstalled is no fault.

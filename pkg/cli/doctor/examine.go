@@ -25,7 +25,6 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +64,7 @@ type Finding struct {
 // examinations, in the order in which an operator mends what they find.
 var examinations = []func(*Installation) []Finding{
 	(*Installation).apis, (*Installation).scheduler, (*Installation).controller, (*Installation).versions,
-	(*Installation).managed, (*Installation).policies, (*Installation).visibility, (*Installation).queues,
+	(*Installation).managed, (*Installation).policies, edits, (*Installation).visibility, (*Installation).queues,
 	(*Installation).quotas, (*Installation).units, (*Installation).audit, (*Installation).unread,
 }
 
@@ -309,8 +308,9 @@ func (i *Installation) policies() (f []Finding) {
 			missing = append(missing, policyPrefix+name)
 		}
 	}
-	for policy, actions := range i.Bindings {
-		if strings.HasPrefix(policy, policyPrefix) && !slices.Contains(actions, admissionregistrationv1.Deny) {
+	enforced, ofKinds := refuses(i, policyPrefix+"quota"), kindsThatWarn(i)
+	for policy := range i.Bindings {
+		if strings.HasPrefix(policy, policyPrefix) && !refuses(i, policy) && !(enforced && ofKinds.covers(policy)) {
 			warn = append(warn, policy)
 		}
 	}
@@ -325,6 +325,9 @@ func (i *Installation) policies() (f []Finding) {
 		f = append(f, Finding{Warning, "PoliciesWarnOnly",
 			fmt.Sprintf("%d policies of tenancy warn and do not refuse.", len(warn)),
 			"Set their validationActions to Deny once nothing is warned of."})
+	}
+	if enforced {
+		f = append(f, ofKinds.findings()...)
 	}
 	if i.Tenancy == nil && !i.couldNotRead("ConfigMap "+i.QueueNamespace+"/"+tenancyConfigMap) {
 		f = append(f, Finding{Error, "PolicyParametersMissing",
@@ -344,8 +347,7 @@ func (i *Installation) tenants() (f []Finding) {
 	}
 	for n := range i.Managed {
 		kind := &i.Managed[n]
-		name := cmp.Or(kind.File(), strings.ToLower(kind.String()))
-		if kind.GVK.Group != "batch" && !kind.OfPods() && !i.Policies[policyPrefix+"quota-"+name] {
+		if kind.GVK.Group != "batch" && !kind.OfPods() && !i.Policies[policyPrefix+"quota-"+policyNameOf(kind)] {
 			f = append(f, Finding{Warning, "KindPolicyMissing",
 				fmt.Sprintf("Kind %s is managed and has no policy: its jobs charge any quota.", kind),
 				fmt.Sprintf("kubectl jobqueue kinds policy %s | kubectl apply -f -", kind)})

@@ -54,6 +54,7 @@ type options struct {
 	cluster        *genericclioptions.ConfigFlags
 	managed        string
 	ofCluster      bool
+	warn           bool
 	queueNamespace string
 	file           string
 	child          string
@@ -111,11 +112,14 @@ the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
 		Use:   "policy KIND",
 		Short: "Print the policies of who may charge which quota, and queue where, by jobs of a kind, to apply",
 		Long: `policy prints for a kind what manifests/components/tenancy has for Jobs. Without it, whoever may write such an
-object charges his pods to any quota. Built-in kinds have theirs in manifests/components/kinds.`,
+object charges his pods to any quota. Built-in kinds have theirs in manifests/components/kinds.
+
+The policies refuse. With --warn they warn the client, for an installation whose other policies warn.`,
 		Example: "  kubectl jobqueue kinds policy Train.v1.example.com --managed-jobs=kinds.yaml | kubectl apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.policy(cmd.OutOrStdout(), args[0]) },
 	}
+	policy.Flags().BoolVar(&o.warn, "warn", false, "print policies that warn, instead of policies that refuse")
 	root.AddCommand(list, show, test, rights, policy)
 	return root
 }
@@ -292,7 +296,11 @@ func (o *options) policy(out io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	text, err := tenancy.Manifest(kind, objectName(kind))
+	actions := tenancy.Deny
+	if o.warn {
+		actions = tenancy.Warn
+	}
+	text, err := tenancy.Manifest(kind, objectName(kind), actions)
 	if err != nil {
 		return err
 	}

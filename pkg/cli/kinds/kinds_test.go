@@ -99,6 +99,12 @@ func TestPoliciesOfKinds(t *testing.T) {
 	printed, err := kindsOutput(t, "policy", "PyTorchJob")
 	require.NoError(t, err)
 	require.Contains(t, string(shipped), printed)
+	require.Equal(t, 4, strings.Count(printed, "\n  validationActions: [Deny]\n"), "they refuse")
+	require.NotContains(t, printed, "validationActions: [Warn, Audit]")
+	warns, err := kindsOutput(t, "policy", "PyTorchJob", "--warn")
+	require.NoError(t, err)
+	require.Equal(t, printed, strings.ReplaceAll(warns, "validationActions: [Warn, Audit]", "validationActions: [Deny]"))
+	require.NotEqual(t, printed, warns)
 
 	managed := filepath.Join(t.TempDir(), "managed.yaml")
 	require.NoError(t, os.WriteFile(managed, []byte(`

@@ -20,8 +20,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 )
@@ -51,4 +54,46 @@ func TestWhatIsMissingDoesNotHelp(t *testing.T) {
 	require.Contains(t, said, "The job asks for 9. It is admitted when other quotas use less than they are guaranteed.")
 	require.Contains(t, said, "5 of cpu (what it can get while others use what they are guaranteed)")
 	require.Contains(t, sentence(&x, "QuotaExceeded"), "The job asks for 9, so 4 must become free.")
+}
+
+// An end helps if it frees a resource that is short, and by that resource alone. It does not help a job that never
+// fits, one that asks for more than its quota can get, and, of a preemptible job, one that draws on min.
+func TestEndsThatHelp(t *testing.T) {
+	list := func(amounts string) (l corev1.ResourceList) {
+		require.NoError(t, yaml.Unmarshal([]byte(amounts), &l))
+		return l
+	}
+	holder := func(name, held string) visibility.Unit {
+		return visibility.Unit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name},
+			Status: visibility.UnitStatus{Held: list(held)}}
+	}
+	short := func(resourceName, bound string, never bool) visibility.Shortage {
+		return visibility.Shortage{Level: "team", Resource: resourceName, Bound: bound, NeverFits: never,
+			Missing: resource.MustParse("1")}
+	}
+	for name, c := range map[string]struct {
+		reason    string
+		shortages []visibility.Shortage
+		want      []string
+	}{
+		"one resource": {"QuotaExceeded", []visibility.Shortage{short("gpu", "max", false)},
+			[]string{"The end of n/both frees gpu: 4."}},
+		"on a level above": {"QuotaExceeded",
+			[]visibility.Shortage{short("gpu", "runtime", false), short("cpu", "max", false)},
+			[]string{"The end of n/cpus frees cpu: 2.", "The end of n/both frees cpu: 1, gpu: 4."}},
+		"min and max": {"MinExceeded", []visibility.Shortage{short("gpu", "min", false), short("cpu", "max", false)},
+			[]string{"The end of n/cpus frees cpu: 2.", "The end of n/both frees cpu: 1."}},
+		"never": {"ExceedsMax", []visibility.Shortage{short("cpu", "max", false), short("gpu", "max", true)},
+			[]string{"An operator raises max of gpu of quota team from 0 to 1."}},
+		"more than its share": {"ExceedsGuaranteedShare", []visibility.Shortage{short("gpu", "rightful", false)}, nil},
+		"nothing is short":    {"QueueHeld", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &visibility.Unit{Status: visibility.UnitStatus{Reason: c.reason, Shortages: c.shortages}}
+			story := &Story{Live: live, Holders: []visibility.Unit{
+				holder("cpus", "{cpu: 2, memory: 1Gi}"), holder("both", "{cpu: 1, gpu: 4}"),
+			}}
+			require.Equal(t, c.want, changes(story))
+		})
+	}
 }

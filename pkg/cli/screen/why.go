@@ -251,11 +251,30 @@ func changes(s *Story) (lines []string) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		if held := amounts(h.Status.Held); held != "" && h.Name != "" {
-			lines = append(lines, fmt.Sprintf("The end of %s frees %s.", key(h.Namespace, h.Name), held))
+		if freed := amounts(helpful(h.Status.Held, s)); freed != "" && h.Name != "" {
+			lines = append(lines, fmt.Sprintf("The end of %s frees %s.", key(h.Namespace, h.Name), freed))
 		}
 	}
 	return lines
+}
+
+// helpful is the part of what another job holds that the job is short of. A shortage of min is one of what other
+// non-preemptible jobs hold, and whether the other job is one of those is not known.
+func helpful(held corev1.ResourceList, s *Story) corev1.ResourceList {
+	freed := corev1.ResourceList{}
+	if reason, _ := s.reason(); reason == string(unit.ReasonExceedsGuaranteedShare) { // free quota does not help
+		return freed
+	}
+	for i := range s.Live.Status.Shortages {
+		x := &s.Live.Status.Shortages[i]
+		if x.NeverFits {
+			return nil
+		}
+		if amount, ok := held[corev1.ResourceName(x.Resource)]; ok && x.Bound != "min" {
+			freed[corev1.ResourceName(x.Resource)] = amount
+		}
+	}
+	return freed
 }
 
 func (p *pageWriter) ahead(now time.Time, s *Story) {

@@ -48,6 +48,7 @@ type view struct {
 	Kind *jobkind.Kind
 	// Name tells the policies from those of other kinds, and What from each other.
 	Name, What string
+	Actions    Actions
 	// Makes lists the resources that are made of a job.
 	Makes string
 	// QuotaKeys is a list in CEL; the other keys are texts.
@@ -62,10 +63,20 @@ type view struct {
 	places []jobkind.MetadataPlace
 }
 
+// Actions are what the API server does with an object that breaks a policy.
+type Actions string
+
+const (
+	// Deny refuses the object.
+	Deny Actions = "[Deny]"
+	// Warn warns the client, and adds an audit annotation.
+	Warn Actions = "[Warn, Audit]"
+)
+
 // Manifest is YAML of the policies for the kind and their bindings. name tells them from those of other kinds.
-func Manifest(kind *jobkind.Kind, name string) ([]byte, error) {
+func Manifest(kind *jobkind.Kind, name string, actions Actions) ([]byte, error) {
 	v := view{
-		Kind: kind, Name: name,
+		Kind: kind, Name: name, Actions: actions,
 		QuotaKeys: "['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']",
 		QueueKey:  v1alpha1.QueueNameKey, PriorityKey: v1alpha1.AnnotationPriority,
 		HighestKey: v1alpha1.AnnotationMaxPriority,

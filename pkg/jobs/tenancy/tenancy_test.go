@@ -32,7 +32,7 @@ type policySpec = admissionregistrationv1.ValidatingAdmissionPolicySpec
 
 func decode(t *testing.T, kind *jobkind.Kind, name string) map[string]policySpec {
 	t.Helper()
-	text, err := Manifest(kind, name)
+	text, err := Manifest(kind, name, Deny)
 	require.NoError(t, err)
 	policies := map[string]policySpec{}
 	bound := map[string]bool{}

@@ -233,14 +233,14 @@ func installKinds(t *testing.T) {
 	require.NoError(t, err)
 	text := "resources: [foray.yaml, appwrapper.yaml"
 	for file, kind := range map[string]*jobkind.Kind{"foray": kind, "appwrapper": exampleKind(t)} {
-		policies, err := tenancy.Manifest(kind, file)
+		policies, err := tenancy.Manifest(kind, file, tenancy.Deny)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file+".yaml"), policies, 0o600))
 	}
 	for _, kind := range jobkind.Builtin() {
 		text += ", " + manifests + "/components/kinds/" + kind.File()
 	}
-	text += "]\ncomponents: [" + manifests + "/components/tenancy-deny]\n"
+	text += "]\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	install(t, "components/tenancy") // as it warns: another test is about that
 	installFrom(t, dir)

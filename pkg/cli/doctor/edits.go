@@ -1,0 +1,76 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+)
+
+// annotationRelease is written by Helm to all objects of a release.
+const annotationRelease = "meta.helm.sh/release-name"
+
+// helm begins the name of the manager of the fields that Helm has written. That of Flux is helm-controller.
+const helm = "helm"
+
+// edits finds keys of ConfigMaps of the chart that somebody has written after Helm. The next upgrade of the release
+// writes the values of the chart again.
+func edits(i *Installation) (f []Finding) {
+	for _, of := range []struct {
+		configMap *corev1.ConfigMap
+		value     string // of the chart
+		keys      []string
+	}{
+		{i.ManagedJobs, "kinds and managedJobs", []string{managedjobs.Key}},
+		{i.Tenancy, "tenancy.parameters", []string{"authors", "schedulers", "terminationGracePeriodSeconds"}},
+	} {
+		if of.configMap == nil || of.configMap.Annotations[annotationRelease] == "" {
+			continue
+		}
+		for _, key := range of.keys {
+			if by := writerAfterHelm(of.configMap, key); by != "" {
+				f = append(f, Finding{Warning, "ChartObjectEdited", fmt.Sprintf("Key %s of ConfigMap %s/%s was written by %s. "+
+					"The next helm upgrade of release %s undoes that.", key, of.configMap.Namespace, of.configMap.Name, by,
+					of.configMap.Annotations[annotationRelease]), "Set the same in the values " + of.value + " of the chart."})
+			}
+		}
+	}
+	return f
+}
+
+// writerAfterHelm is who has written the key of the ConfigMap as it is, empty if Helm has.
+func writerAfterHelm(configMap *corev1.ConfigMap, key string) string {
+	writer := ""
+	for _, entry := range configMap.ManagedFields {
+		var fields struct {
+			Data map[string]json.RawMessage `json:"f:data"`
+		}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil || fields.Data["f:"+key] == nil {
+			continue
+		}
+		if strings.HasPrefix(entry.Manager, helm) {
+			return "" // by server-side apply, several managers may have written one value
+		}
+		writer = entry.Manager
+	}
+	return writer
+}
