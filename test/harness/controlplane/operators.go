@@ -41,6 +41,8 @@ const (
 	TrainingOperator Component = "training-operator"
 	// Trainer runs TrainJob, by making a JobSet of it.
 	Trainer Component = "trainer"
+	// Trainer23 is a later release, of which tests read the CRDs: it needs a newer JobSet than Trainer is built with.
+	Trainer23 Component = "trainer-2.3"
 	// JobSet runs JobSet, by making Jobs of it.
 	JobSet Component = "jobset"
 	// KubeRay runs RayJob and RayCluster.
@@ -80,6 +82,11 @@ var operators = map[Component]operator{
 		namespace:   "kubeflow-system",
 		secret:      "kubeflow-trainer-webhook-cert",
 		alsoDefined: JobSet,
+	},
+	Trainer23: {
+		tools:       "trainer-crds",
+		module:      "github.com/kubeflow/trainer/v2",
+		definitions: "manifests/base/crds",
 	},
 	JobSet: {
 		tools:       "trainer",
