@@ -82,6 +82,15 @@ func taskOf(name string) *Task {
 	}
 }
 
+// The RFC's paths name quotas of Koordinator, too.
+func TestAPathOfTheRFCIsThatOfAQuota(t *testing.T) {
+	object, err := Wrap(resources["ray"], configOf(t, "koord", queues["yunikorn"])).
+		BuildResource(t.Context(), taskOf("ray"))
+	require.NoError(t, err)
+	require.Equal(t, "root.org1.ray", object.GetAnnotations()["koord-queue/queue-path"])
+	require.Equal(t, "ray", object.GetLabels()["quota.scheduling.koordinator.sh/name"])
+}
+
 // expected are the labels of the RFC's examples: a resource of user1 in org1 goes to root.org1.ray, or org1-ray.
 func expected(scheduler, name string) map[string]string {
 	if scheduler == "yunikorn" {

@@ -76,7 +76,7 @@ func run(docs bool) error {
 	if err != nil {
 		return err
 	}
-	if err := writeDefinitions(checkDir, checks); err != nil {
+	if err := writeDefinitions(checkDir, alsoIn("v1beta2", checks)); err != nil {
 		return err
 	}
 	foreign, err := definitions("./apis/autoscaling/...")

@@ -251,6 +251,17 @@ func writeDefinitions(dir string, crds []definition) error {
 	return nil
 }
 
+// alsoIn has the definitions serve a newer version of the same fields, and store objects in it.
+func alsoIn(version string, crds []definition) []definition {
+	for i := range crds {
+		versions := &crds[i].crd.Spec.Versions
+		newer := *(*versions)[0].DeepCopy()
+		newer.Name, (*versions)[0].Storage = version, false
+		*versions = append([]apiextensionsv1.CustomResourceDefinitionVersion{newer}, *versions...)
+	}
+	return crds
+}
+
 func encode(c *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	raw, err := yaml.Marshal(c)
 	if err != nil {

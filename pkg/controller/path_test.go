@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit"
 )
 
 // quotasNamed is the index by names.
@@ -97,6 +98,40 @@ func TestAJobNamesItsQuotaByAPath(t *testing.T) {
 	w.settle()
 	require.False(t, *w.job().Spec.Suspend, "a job that runs keeps its quota")
 	require.Equal(t, "ray", w.unit().Labels[v1alpha1.LabelQuotaName])
+}
+
+// The library for platforms writes the path that the queue reads: a job of the RFC's root.organization1.ray is charged
+// to ray, and one of an organization that has no such quota waits.
+func TestTheLibraryNamesAPath(t *testing.T) {
+	driver, err := submit.New(submit.Options{Driver: "koord"})
+	require.NoError(t, err)
+	config := submit.Config{Driver: driver, Queue: "root.{{.Organization}}.{{.Type}}"}
+	for organization, reason := range map[string]string{"organization1": "", "organization2": "UnknownQuota"} {
+		task, err := config.Job(&submit.Submitter{Organization: organization, Type: "ray"})
+		require.NoError(t, err)
+		plain := newJob(func(j *batchv1.Job) { j.Labels = nil })
+		plain.APIVersion, plain.Kind = "batch/v1", "Job"
+		object, err := submit.ObjectOf(plain)
+		require.NoError(t, err)
+		labelled, _, err := driver.Label(task, object)
+		require.NoError(t, err)
+		job := &batchv1.Job{}
+		require.NoError(t, submit.Into(labelled, job))
+
+		w := newWorld(t, job)
+		w.quotas = map[string][]string{"organization1": {""}, "organization2": {""}, "ray": {"organization1"}}
+		w.settle()
+		require.Equal(t, reason, w.unit().Annotations[v1alpha1.AnnotationParkedReason], organization)
+		require.Equal(t, "root."+organization+".ray", w.unit().Annotations[v1alpha1.QueuePathKey])
+		if reason != "" {
+			continue
+		}
+		require.Equal(t, "ray", w.unit().Labels[v1alpha1.LabelQuotaName])
+		w.admit()
+		w.settle()
+		require.False(t, *w.job().Spec.Suspend)
+		require.Equal(t, "ray", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+	}
 }
 
 func TestWhatBecomesOfPaths(t *testing.T) {

@@ -118,6 +118,9 @@ func (d *evictWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[strin
 	} else if d.Deactivate != "" {
 		status["requeueState"] = nil
 	}
+	if !u.RanSince.IsZero() {
+		status["executionStartTime"] = nil
+	}
 	if d.Executed != u.Executed {
 		status["accumulatedPastExecutionTimeSeconds"] = int64(d.Executed.Round(time.Second) / time.Second)
 	}

@@ -117,6 +117,46 @@ func TestTheRequeueLimitOfAQueue(t *testing.T) {
 	r.sound()
 }
 
+// A time that the job names counts from when its pods were ready, as with the stand-alone Koord-Queue, and the time
+// before that in no run.
+func TestATimeOfTheJobCountsOnceItsPodsAreReady(t *testing.T) {
+	r := ready(t, 4)
+	r.job("a", "job-a")
+	key := r.unit("a", 4, withConsumer("job-a"), func(u *unstructured.Unstructured) {
+		require.NoError(t, unstructured.SetNestedField(u.Object, int64(600), "spec", "maximumExecutionTimeSeconds"))
+	})
+	r.step()
+	r.send()
+	r.bound("a-1", "job-a", "4")
+	r.advance(20 * time.Minute)
+	require.Empty(t, r.decisions(), "no pod was ready")
+	r.editStatus(key, podsReady("True", v1alpha1.ReasonPodsRunning, r.clock.Now()))
+	r.advance(6 * time.Minute)
+	require.Empty(t, r.decisions())
+	r.setActive(key, false)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send()
+	require.InDelta(t, 6*time.Minute, unitFrom(r.api.get(key)).Executed, float64(2*time.Second))
+	require.Zero(t, unitFrom(r.api.get(key)).RanSince)
+
+	r.setActive(key, true)
+	r.send()
+	r.advance(20 * time.Minute)
+	require.Empty(t, r.decisions(), "it has run for six of ten minutes")
+	r.editStatus(key, func(status map[string]any) {
+		status["executionStartTime"] = r.clock.Now().UTC().Format(time.RFC3339)
+	})
+	r.advance(3*time.Minute + 50*time.Second)
+	require.Empty(t, r.decisions())
+	r.advance(20 * time.Second)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, string(unit.ReasonMaximumExecutionTime), u.Condition(v1alpha1.ConditionDeactivationTarget).Reason)
+	require.Zero(t, u.RanSince)
+	r.sound()
+}
+
 // For how long a job ran is written down when it loses its admission, and counts the next time.
 func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	r := ready(t, 4)

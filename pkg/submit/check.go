@@ -69,8 +69,12 @@ func (d Driver) check(job *Job) error {
 			return fmt.Errorf("%s: %w by %s", c.what, ErrUnsupported, d.Driver)
 		}
 	}
+	queue := job.Queue
+	if d.isKoordPath(queue) {
+		queue = "" // its elements are checked
+	}
 	for _, c := range []struct{ what, value string }{
-		{"queue", job.Queue}, {"quota", job.Quota}, {"priority class", job.PriorityClass},
+		{"queue", queue}, {"quota", job.Quota}, {"priority class", job.PriorityClass},
 	} {
 		if problems := validation.IsValidLabelValue(c.value); len(problems) > 0 {
 			return invalid(c.what, c.value, problems)

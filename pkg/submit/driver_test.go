@@ -18,6 +18,7 @@ package submit
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -49,6 +50,11 @@ func TestRefused(t *testing.T) {
 		want         error
 	}{
 		"queue of no label":   {"koord", rayjob, Job{Queue: strings.Repeat("x", 64)}, nil, ErrInvalid},
+		"path beyond bounds":  {"koord", rayjob, Job{Queue: "root.a.b.c.d.e.f.g.h"}, nil, ErrInvalid},
+		"long path":           {"koord", rayjob, Job{Queue: "root.x" + strings.Repeat("y", 250)}, nil, ErrInvalid},
+		"path of capitals":    {"koord", rayjob, Job{Queue: "root.Org_1.ray"}, nil, ErrInvalid},
+		"path with a hole":    {"koord", rayjob, Job{Queue: "root..ray"}, nil, ErrInvalid},
+		"path and quota":      {"koord", rayjob, Job{Queue: "root.org1.ray", Quota: "ray"}, nil, ErrInvalid},
 		"queue with a space":  {"yunikorn", rayjob, Job{Queue: "root.a b"}, nil, ErrInvalid},
 		"empty part of queue": {"yunikorn", rayjob, Job{Queue: "root..b"}, nil, ErrInvalid},
 		"kueue without queue": {"kueue", rayjob, Job{}, nil, ErrInvalid},
@@ -148,6 +154,62 @@ func TestUsersChooseNoQueue(t *testing.T) {
 		}
 		if object, _, err = d.Label(job, object); err != nil || !reflect.DeepEqual(clean, object) {
 			t.Errorf("%s: have %v %v, want %v", name, object, err, clean)
+		}
+	}
+}
+
+// TestKoordNamesAQuotaByItsPath, with the quota on the pods: not every kind of pods can get it later.
+func TestKoordNamesAQuotaByItsPath(t *testing.T) {
+	const path = "root.org1.ray"
+	for _, file := range []string{"job", "rayjob", "trainjob", "daskjob"} {
+		labelled, _, err := driverOf(t, "koord").Label(Job{Queue: path}, readObject(t, "testdata/jobs/"+file+".yaml"))
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		annotations := podset.StringMap(podset.Lookup(labelled, podset.PathOf(".metadata.annotations")))
+		labels := podset.StringMap(podset.Lookup(labelled, podset.PathOf(".metadata.labels")))
+		if annotations[koordPath] != path || labels[koordQuota] != "ray" || labels[koordQueue] != "" {
+			t.Errorf("%s: have %v %v", file, labels, annotations)
+		}
+		sets, err := PodSets(labelled)
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		for i := range sets {
+			labels := podset.StringMap(podset.Lookup(sets[i].Template, podset.PathOf(".metadata.labels")))
+			if sets[i].writable() && labels[koordQuota] != "ray" {
+				t.Errorf("%s: %s has %v", file, sets[i].Name, labels)
+			}
+		}
+	}
+	long := "root." + strings.Repeat("o", 60) + ".ray"
+	if _, _, err := driverOf(t, "koord").Label(Job{Queue: long}, readObject(t, "testdata/jobs/job.yaml")); err != nil {
+		t.Errorf("a path may be longer than a label: %v", err)
+	}
+}
+
+// TestUsersChooseNoQueueOfKoord, whatever key of the queue they know.
+func TestUsersChooseNoQueueOfKoord(t *testing.T) {
+	d := driverOf(t, "koord")
+	for _, queue := range []string{"team-ray", "root.org1.ray"} {
+		clean, _, err := d.Label(Job{Queue: queue}, readObject(t, "testdata/jobs/job.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{koordPath, koordQueue} {
+			for _, at := range []string{
+				".metadata.labels", ".metadata.annotations", ".spec.template.metadata.labels",
+				".spec.template.metadata.annotations",
+			} {
+				forged := readObject(t, "testdata/jobs/job.yaml")
+				if err := writeMap(forged, podset.PathOf(at), map[string]string{key: "root.foreign"}); err != nil {
+					t.Fatal(err)
+				}
+				object, _, err := d.Label(Job{Queue: queue}, forged)
+				if err != nil || strings.Contains(fmt.Sprint(object), "foreign") {
+					t.Errorf("%s at %s of a job in %s: have %v %v, want %v", key, at, queue, object, err, clean)
+				}
+			}
 		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Keys of Koordinator and of koord-jobqueue.
@@ -27,6 +30,7 @@ const (
 	koordQuota       = "quota.scheduling.koordinator.sh/name"
 	koordPreemptible = "quota.scheduling.koordinator.sh/preemptible"
 	koordQueue       = "koord-queue/queue-name"
+	koordPath        = "koord-queue/queue-path"
 	koordRunTime     = "scheduling.x-k8s.io/max-exec-time-seconds"
 	koordGang        = "gang.scheduling.koordinator.sh/"
 )
@@ -36,24 +40,74 @@ var koordPartial = []string{
 	"koord-queue/min-parallelism", "koord-queue/partial-admission", "kueue.x-k8s.io/job-min-parallelism",
 }
 
-func koordLabels(w *work) (own, pods Metadata, err error) {
-	labels := map[string]string{}
-	quota := w.job.Quota
-	if quota == "" {
-		quota = w.job.Queue // the default queue of a quota has its name
+// A path begins with the root quota of Koordinator, and has at most these elements and bytes.
+const (
+	koordRoot       = "root."
+	maxPathElements = 8
+	maxPathBytes    = 253
+)
+
+// isKoordPath tells the path of a quota from the name of one.
+func (d Driver) isKoordPath(queue string) bool {
+	return d.Driver == "koord" && strings.HasPrefix(queue, koordRoot)
+}
+
+// checkKoordPath wants a name of a quota in every element. Such a name has no dot.
+func checkKoordPath(path string) error {
+	elements := strings.SplitN(path, ".", maxPathElements+1)
+	if len(path) > maxPathBytes || len(elements) > maxPathElements {
+		return fmt.Errorf("path %.100q: %w: want at most %d elements and %d bytes", path, ErrInvalid, maxPathElements,
+			maxPathBytes)
+	}
+	for _, element := range elements {
+		if problems := validation.IsDNS1123Label(element); len(problems) > 0 {
+			return invalid("path", path, problems)
+		}
+	}
+	return nil
+}
+
+// koordQuotaOf is the quota that the job names, by a path or not. Pods have it as a label, since not all of them can be
+// given one later; the queue finds a path that leads elsewhere.
+func koordQuotaOf(w *work) (quota, path string, err error) {
+	switch {
+	case !w.driver.isKoordPath(w.job.Queue):
+		if quota = w.job.Quota; quota == "" {
+			quota = w.job.Queue // the default queue of a quota has its name
+		}
+	case w.job.Quota != "":
+		return "", "", fmt.Errorf("quota %.100q: %w: the path %.253q names the quota", w.job.Quota, ErrInvalid, w.job.Queue)
+	default:
+		path = w.job.Queue
+		if err := checkKoordPath(path); err != nil {
+			return "", "", err
+		}
+		quota = path[strings.LastIndex(path, ".")+1:]
 	}
 	if quota != "" {
-		if err := checkName("quota", quota); err != nil {
-			return own, pods, err
-		}
+		err = checkName("quota", quota)
+	}
+	return quota, path, err
+}
+
+func koordLabels(w *work) (own, pods Metadata, err error) {
+	labels := map[string]string{}
+	quota, path, err := koordQuotaOf(w)
+	if err != nil {
+		return own, pods, err
+	}
+	if quota != "" {
 		labels[koordQuota] = quota
+		w.forget(koordQueue, koordPath) // a user might have named another
 	}
 	if w.job.NonPreemptible {
 		labels[koordPreemptible] = "false"
 	}
 	pods = Metadata{Labels: labels}
 	own = Metadata{Labels: maps.Clone(labels), Annotations: map[string]string{}}
-	if w.job.Queue != "" && w.job.Queue != quota {
+	if path != "" {
+		own.Annotations[koordPath] = path
+	} else if w.job.Queue != "" && w.job.Queue != quota {
 		if err := checkName("queue", w.job.Queue); err != nil {
 			return own, pods, err
 		}

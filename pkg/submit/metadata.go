@@ -99,6 +99,24 @@ func (w *work) write(own, pods Metadata) error {
 	return nil
 }
 
+// forget takes labels and annotations of these keys from the object and all pod templates.
+func (w *work) forget(keys ...string) {
+	drop := func(object Object, at podset.Path) {
+		values, _ := podset.Lookup(object, at).(Object)
+		for _, key := range keys {
+			delete(values, key)
+		}
+	}
+	for _, key := range []podset.MetadataKey{podset.LabelsKey, podset.AnnotationsKey} {
+		drop(w.object, podset.Path{"metadata", string(key)})
+		for i := range w.sets {
+			if to, at := w.sets[i].found.MetadataAt(key); to != nil {
+				drop(to, at)
+			}
+		}
+	}
+}
+
 // write labels onto the pods. Pods of which the object has no template keep what their operator gives them.
 func (s *PodSet) write(m Metadata) error {
 	for key, values := range map[podset.MetadataKey]map[string]string{

@@ -29,7 +29,7 @@ import "time"
 // have to be final: a second attempt at a job needs a name of its own.
 type Job struct {
 	// Queue in which the job waits: the name of a LocalQueue of Kueue, of a queue of Volcano or KAI, of an ElasticQuota
-	// of Koordinator, or a path of YuniKorn such as root.research.ray.
+	// of Koordinator, or a path such as root.research.ray: of YuniKorn, or of an ElasticQuota in the tree of Koordinator.
 	Queue string
 	// Quota, for the driver koord alone, is the ElasticQuota if Queue names a Queue that several quotas share.
 	Quota string

@@ -19,6 +19,7 @@ package e2e_test
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -105,7 +106,7 @@ func (c *cluster) checker(t *testing.T, names ...string) *answerer {
 // A job waits with its quota reserved until its checks have answered; what they ask for is in its pods.
 func TestAdmissionChecks(t *testing.T) { sharedCluster(t).runsChecks(t) }
 
-// AdmissionChecks of a newer Kueue are served in another version.
+// Kueue 0.20 serves AdmissionChecks in no other version.
 func TestAdmissionChecksInV1beta2(t *testing.T) {
 	c := start(t, "checks-v1beta2", controlplane.Options{})
 	t.Cleanup(func() { _ = c.Stop() })
@@ -131,9 +132,9 @@ func (c *cluster) serveChecksIn(t *testing.T, version string) {
 	}, soon, pace)
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	require.NoError(t, err)
-	require.Len(t, versions, 1)
-	require.NoError(t, unstructured.SetNestedField(versions[0].(map[string]any), version, "name"))
-	require.NoError(t, unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"))
+	i := slices.IndexFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == version })
+	versions[i].(map[string]any)["storage"] = true
+	require.NoError(t, unstructured.SetNestedSlice(crd.Object, versions[i:i+1], "spec", "versions"))
 	crd.SetResourceVersion("")
 	_, err = definitions.Create(t.Context(), crd, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/submit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -64,6 +65,23 @@ func (c *cluster) asMember(t *testing.T, namespace, user, quota string) kubernet
 
 func atPath(path string) jobOption {
 	return func(j *batchv1.Job) { j.Labels = map[string]string{schedulingv1alpha1.QueuePathKey: path} }
+}
+
+// ofPlatform is the job as the library for platforms labels it.
+func ofPlatform(t *testing.T, plain *batchv1.Job) *batchv1.Job {
+	t.Helper()
+	c, err := submit.ParseConfig([]byte("queueconfig: {scheduler: koord, queue: 'root.{{.Organization}}.{{.Type}}'}"))
+	require.NoError(t, err)
+	task, err := c.Job(&submit.Submitter{Organization: "organization1", Type: "ray"})
+	require.NoError(t, err)
+	plain.APIVersion, plain.Kind = "batch/v1", "Job"
+	object, err := submit.ObjectOf(plain)
+	require.NoError(t, err)
+	labelled, _, err := c.Driver.Label(task, object)
+	require.NoError(t, err)
+	job := &batchv1.Job{}
+	require.NoError(t, submit.Into(labelled, job))
+	return job
 }
 
 // Somebody who may use an organization's quota runs a job in a quota below it by the path, and in no other
@@ -104,6 +122,9 @@ func TestJobsRunByPathsAndPlacement(t *testing.T) {
 		}
 	}
 	runsIn(ns, "by-path", "ray", "root.organization1.ray")
+	_, err = alice.BatchV1().Jobs(ns).Create(t.Context(), ofPlatform(t, newJob(ns, "of-platform")), metav1.CreateOptions{})
+	require.NoError(t, err)
+	runsIn(ns, "of-platform", "ray", "root.organization1.ray")
 	for _, path := range []string{"root.organization2.other", "root.organization1.other", "root.organization2"} {
 		err := create("refused", path)
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", path, err)

@@ -17,6 +17,7 @@ limitations under the License.
 package e2e_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,8 @@ func (c *cluster) serve(t *testing.T, name, version string) {
 	require.NoError(t, err)
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	require.NoError(t, err)
+	versions = slices.DeleteFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == version })
+	versions[0].(map[string]any)["storage"] = true
 	other := (&unstructured.Unstructured{Object: versions[0].(map[string]any)}).DeepCopy().Object
 	other["name"], other["storage"] = version, false
 	require.NoError(t, unstructured.SetNestedSlice(crd.Object, append(versions, other), "spec", "versions"))

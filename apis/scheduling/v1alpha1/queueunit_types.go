@@ -147,8 +147,9 @@ type QueueUnitSpec struct {
 	// active: false keeps the unit out of its queue and takes back what it holds.
 	// +optional
 	Active *bool `json:"active,omitempty"`
-	// maximumExecutionTimeSeconds is for how long the job may run, from admission and in all its runs together. Then it is
-	// suspended and made inactive. The queue may have a default, and a bound for it.
+	// maximumExecutionTimeSeconds is for how long the job may run in all its runs together. A run counts from when all of
+	// its pods are ready. In a queue with executionTime.maximumSeconds it counts from admission. Then the job is suspended
+	// and made inactive. The queue may have a default, and a bound for it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
@@ -373,6 +374,9 @@ type QueueUnitStatus struct {
 	// accumulatedPastExecutionTimeSeconds is for how long the job ran before its last eviction, where its time is bounded.
 	// +optional
 	AccumulatedPastExecutionTimeSeconds *int32 `json:"accumulatedPastExecutionTimeSeconds,omitempty"`
+	// executionStartTime is when all pods of the job were ready for the first time since its last admission.
+	// +optional
+	ExecutionStartTime *metav1.Time `json:"executionStartTime,omitempty"`
 }
 
 // QueueUnit is one job in a queue.

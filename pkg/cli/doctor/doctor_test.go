@@ -473,6 +473,17 @@ func TestAnAliasOfASystemThatIsNotInstalled(t *testing.T) {
 }
 
 // TestAnEmptyCluster has findings and no panic.
+// Kueue 0.20 serves AdmissionChecks in v1beta2 alone.
+func TestChecksOfALaterKueue(t *testing.T) {
+	w := healthy(t)
+	delete(w.served, "kueue.x-k8s.io/v1beta1")
+	w.served["kueue.x-k8s.io/v1beta2"] = []string{"admissionchecks"}
+	w.drop("AdmissionCheck", "capacity")
+	w.add(parse(t, "{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: capacity}, "+
+		"spec: {controllerName: example.com/capacity}, status: {conditions: [{type: Active, status: 'True'}]}}"))
+	require.Empty(t, Examine(w.read(t)))
+}
+
 func TestAnEmptyCluster(t *testing.T) {
 	require.NotEmpty(t, Examine((&world{}).read(t)))
 }

@@ -21,6 +21,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -352,10 +354,19 @@ func (r *reader) apiService() {
 }
 
 func (r *reader) checks() {
-	if !r.into.Served[kueue.SchemeGroupVersion]["admissionchecks"] {
+	i := slices.IndexFunc(kueue.AdmissionCheckResources, func(of schema.GroupVersionResource) bool {
+		return r.into.Served[of.GroupVersion()][of.Resource]
+	})
+	if i < 0 {
 		return
 	}
-	r.each("AdmissionChecks", &kueue.AdmissionCheckList{}, metav1.NamespaceAll, func(o client.Object) {
-		r.into.Checks[o.GetName()] = o.(*kueue.AdmissionCheck)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kueue.AdmissionCheckResources[i].GroupVersion().WithKind("AdmissionCheckList"))
+	r.each("AdmissionChecks", list, metav1.NamespaceAll, func(o client.Object) {
+		check := &kueue.AdmissionCheck{}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.(*unstructured.Unstructured).Object, check)
+		if !r.failed("AdmissionCheck "+o.GetName(), err) {
+			r.into.Checks[o.GetName()] = check
+		}
 	})
 }

@@ -124,6 +124,17 @@ func reclaim(s *Situation) (Decision, bool) {
 	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
 }
 
+// beginTime has the time of the job count, if it does not yet.
+func beginTime(u *v1alpha1.QueueUnit, now metav1.Time) {
+	if u.Status.ExecutionStartTime != nil {
+		return
+	}
+	if allReady(u) { // as a release before it said, or the stand-alone Koord-Queue
+		now = meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime
+	}
+	u.Status.ExecutionStartTime = &now
+}
+
 func allReady(u *v1alpha1.QueueUnit) bool {
 	return meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionPodsReady)
 }
@@ -141,6 +152,7 @@ func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
 	switch {
 	case pods.all:
 		u.Status.RequeueState = nil // what kept it from running is over
+		beginTime(u, now)
 		if !allReady(u) {
 			setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, v1alpha1.ReasonPodsRunning,
 				"all pods of the job are ready", now)

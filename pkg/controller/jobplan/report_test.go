@@ -125,6 +125,33 @@ func TestACountOfTheSchedulerIsKeptUntilAllAreReady(t *testing.T) {
 	require.True(t, allReady(step.After))
 }
 
+// The time of a job counts from when all of its pods were ready first: that they are lost and ready again changes
+// nothing.
+func TestTheTimeOfAJobBeginsOnceItsPodsAreReady(t *testing.T) {
+	after := func(s *scene) *v1alpha1.QueueUnit {
+		step, ok := s.decide().Do[0].(PatchUnitStatus)
+		require.True(t, ok)
+		return step.After
+	}
+	s := running(t)
+	s.Unit.Status.ExecutionStartTime = nil
+	s.told(podCount{[]int64{1}, false}, time.Hour)
+	require.Nil(t, s.Unit.Status.ExecutionStartTime, "one of two is ready")
+	u := after(s)
+	began := u.Status.ExecutionStartTime
+	require.Equal(t, &s.Now, began)
+	require.Equal(t, *began, meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime)
+
+	s.Unit, s.Now = u, metav1.NewTime(s.Now.Add(time.Hour))
+	u = after(s.ready(1))
+	require.False(t, allReady(u))
+	require.Equal(t, began, u.Status.ExecutionStartTime)
+	s.Unit, s.Now = u, metav1.NewTime(s.Now.Add(time.Hour))
+	u = after(s.ready(2))
+	require.True(t, allReady(u))
+	require.Equal(t, began, u.Status.ExecutionStartTime)
+}
+
 func TestTheCountOfTimeoutsBeginsAnewOnceAllPodsAreReady(t *testing.T) {
 	two := int32(2)
 	s := queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(RunningDelay)

@@ -120,6 +120,9 @@ func becomeAdopted(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) *v1alp
 		setCondition(u, c, metav1.ConditionTrue, v1alpha1.ReasonAdopted, message, now)
 	}
 	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(pods.all), v1alpha1.ReasonAdopted, message, now)
+	if u.Status.ExecutionStartTime = nil; pods.all {
+		u.Status.ExecutionStartTime = &now
+	}
 	return u
 }
 

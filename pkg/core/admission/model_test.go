@@ -322,7 +322,7 @@ func (u *modelUnit) goBack(in *unit.Unit) {
 	if in.MovesTo != "" {
 		in.Quota, in.MovesTo = in.MovesTo, ""
 	}
-	in.Executed, in.Ready, in.NotReadySince = u.eviction.executed, false, time.Time{}
+	in.Executed, in.Ready, in.NotReadySince, in.RanSince = u.eviction.executed, false, time.Time{}, time.Time{}
 	in.Deactivate, in.Checks = nil, nil
 	if sizes := sizesOf(*in); sizes != nil {
 		in.Request, in.Pods = sizes[0].request, sizes[0].pods
@@ -381,10 +381,23 @@ func (m *model) hasRun(u *modelUnit, e modelEviction) time.Duration {
 	switch {
 	case m.mayRun(u) == 0, m.keepsPods(u), !u.holds, u.Admitted.IsZero(), e.deactivates != "":
 		return 0
-	case !isLetGoIn(u.Phase):
+	case !isLetGoIn(u.Phase), m.counts(u).IsZero():
 		return u.Executed
 	}
-	return u.Executed + max(m.now.Sub(u.Admitted), 0)
+	return u.Executed + max(m.now.Sub(m.counts(u)), 0)
+}
+
+// counts is from when a run is a part of the time that a unit has: its own time from when its pods were ready, if
+// somebody says that and its queue bounds nobody.
+func (m *model) counts(u *modelUnit) time.Time {
+	own := u.MaximumExecution > 0 && m.queues[u.Queue].Execution.Most == 0 && u.ConsumerManaged
+	switch {
+	case !own:
+		return u.Admitted
+	case u.RanSince.IsZero() || u.RanSince.After(u.Admitted):
+		return u.RanSince
+	}
+	return u.Admitted
 }
 
 // overdue is the first of the times that are over.
@@ -482,8 +495,8 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 	if !(starts || u.Phase == unit.PhaseRunning) || m.keepsPods(u) {
 		return ends
 	}
-	if most := m.mayRun(u); most > 0 {
-		add(unit.ReasonMaximumExecutionTime, u.Admitted.Add(-u.Executed), most)
+	if most := m.mayRun(u); most > 0 && !m.counts(u).IsZero() {
+		add(unit.ReasonMaximumExecutionTime, m.counts(u).Add(-u.Executed), most)
 	}
 	return ends
 }

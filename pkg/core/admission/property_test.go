@@ -357,6 +357,9 @@ func drawRun(t *rapid.T, u *unit.Unit) {
 		return time.Duration(rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, name)) * time.Second
 	}
 	u.MaximumExecution, u.Executed = seconds("maximum execution"), seconds("executed")
+	if rapid.Bool().Draw(t, "pods were ready") {
+		u.RanSince = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "ran since")) * time.Second)
+	}
 	switch rapid.IntRange(0, 3).Draw(t, "pods are ready") {
 	case 0:
 		u.Ready = true
@@ -647,8 +650,8 @@ func (w *world) checkHoldings(t require.TestingT) {
 func (w *world) checkUntil(t require.TestingT, key string, open bool) {
 	var until time.Time
 	if u := w.units[key]; open && !u.Unsuspendable && u.Consumer != (unit.Consumer{}) && !u.Admitted.IsZero() {
-		if most := w.mayRun(u); most > 0 {
-			until = u.Admitted.Add(most - u.Executed)
+		if most := w.mayRun(u); most > 0 && !w.counts(u).IsZero() {
+			until = w.counts(u).Add(most - u.Executed)
 		}
 	}
 	require.Equal(t, until, RunsUntil(w.s, key), "%s runs until then", key)

@@ -476,6 +476,8 @@ func (st *story) setUnit(u *unit.Unit, key, value string) {
 		u.Ready = value == "true"
 	case "not-ready-since": // seconds after the beginning
 		u.NotReadySince = epoch.Add(time.Duration(st.number(value)) * time.Second)
+	case "ran-since": // seconds after the beginning
+		u.RanSince = epoch.Add(time.Duration(st.number(value)) * time.Second)
 	case "maximum-execution":
 		u.MaximumExecution = time.Duration(st.number(value)) * time.Second
 	case "resize-pending": // seconds after the beginning

@@ -110,17 +110,30 @@ func notReadyExpiry(f *Facts) (x Expiry) {
 	return x
 }
 
-// executionExpiry is when a unit has run for as long as it may, with the time of its earlier runs. It counts from the
-// admission: a later time is not known of every job. A unit whose job is gone holds nothing and has no such time.
+// executionExpiry is when a unit has run for as long as it may, with the time of its earlier runs. A unit whose job is
+// gone holds nothing and has no such time.
 func executionExpiry(f *Facts) (x Expiry) {
 	if !f.Holds || !f.Unit.Phase.Releases() {
 		return x
 	}
-	most := executionTime(f)
-	if most <= 0 {
+	most, since := executionTime(f), runsSince(f)
+	if most <= 0 || since.IsZero() {
 		return x
 	}
-	return Expiry{At: f.Unit.Admitted.Add(most - f.Unit.Executed), Reason: unit.ReasonMaximumExecutionTime, Timeout: most}
+	return Expiry{At: since.Add(most - f.Unit.Executed), Reason: unit.ReasonMaximumExecutionTime, Timeout: most}
+}
+
+// runsSince is from when the present run of a unit counts; zero if it does not count yet. A time that the job names
+// counts once its pods were ready. If the queue bounds the time of its jobs, it counts from admission: otherwise a job
+// whose pods never become ready would run without end. So does the time of a unit of which nobody reports its pods.
+func runsSince(f *Facts) time.Time {
+	if f.Unit.MaximumExecution <= 0 || f.Queue.Execution.Most > 0 || !f.Unit.ConsumerManaged {
+		return f.Unit.Admitted
+	}
+	if f.Unit.RanSince.IsZero() {
+		return time.Time{}
+	}
+	return ordered.Later(f.Unit.Admitted, f.Unit.RanSince)
 }
 
 // notice is when a unit says what is wrong with it that it goes on with: it names another quota, or pods of it wait

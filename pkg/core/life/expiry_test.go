@@ -54,8 +54,10 @@ func TestExpiry(t *testing.T) {
 	execution := func(own, byDefault, most time.Duration) func(*Facts) {
 		return func(f *Facts) {
 			f.Unit.MaximumExecution, f.Queue.Execution = own, queue.ExecutionTimes{Default: byDefault, Most: most}
+			f.Unit.RanSince = f.Unit.Admitted
 		}
 	}
+	ranNever := func(f *Facts) { f.Unit.RanSince = time.Time{} }
 	both := func(a, b func(*Facts)) func(*Facts) { return func(f *Facts) { a(f); b(f) } }
 
 	check(t, admitted, answer, []row{
@@ -102,6 +104,20 @@ func TestExpiry(t *testing.T) {
 		{"its own time is before that", execution(3*time.Hour, 2*time.Hour, 0), "3h0m0s MaximumExecutionTimeExceeded", ""},
 		{"the queue allows less", execution(3*time.Hour, 0, time.Hour), "1h0m0s MaximumExecutionTimeExceeded", ""},
 		{"the queue allows more", execution(time.Hour, 0, 2*time.Hour), "1h0m0s MaximumExecutionTimeExceeded", ""},
+		{"its own time counts once its pods were ready", both(execution(time.Hour, 0, 0), func(f *Facts) {
+			f.Unit.RanSince = at(10 * time.Minute)
+		}), "1h10m0s MaximumExecutionTimeExceeded", "run for 1h0m0s"},
+		{"they are not yet", both(execution(time.Hour, 0, 0), ranNever), "never", ""},
+		{"they were before its admission", both(execution(time.Hour, 0, 0), func(f *Facts) {
+			f.Unit.RanSince = at(-time.Hour)
+		}), "1h0m0s MaximumExecutionTimeExceeded", ""},
+		{"nobody says so of a job that nobody manages", both(both(unwatched, execution(time.Hour, 0, 0)), func(f *Facts) {
+			f.Queue.HeartbeatTimeout, f.Unit.RanSince = 0, time.Time{}
+		}), "1h0m0s MaximumExecutionTimeExceeded", ""},
+		{"a time of its queue counts from its admission", both(execution(0, 2*time.Hour, 0), ranNever),
+			"2h0m0s MaximumExecutionTimeExceeded", ""},
+		{"its own as well, where the queue bounds it", both(execution(time.Hour, 0, 2*time.Hour), ranNever),
+			"1h0m0s MaximumExecutionTimeExceeded", ""},
 		{"no job may run for ever", execution(0, 0, time.Hour), "1h0m0s MaximumExecutionTimeExceeded", ""},
 		{"it ran before", both(execution(time.Hour, 0, 0), func(f *Facts) { f.Unit.Executed = 20 * time.Minute }),
 			"40m0s MaximumExecutionTimeExceeded", ""},
@@ -160,7 +176,7 @@ func TestReservedExpiry(t *testing.T) {
 func TestRunsUntil(t *testing.T) {
 	hour := func() *Facts {
 		f := admitted()
-		f.Unit.MaximumExecution = time.Hour
+		f.Unit.MaximumExecution, f.Unit.RanSince = time.Hour, f.Unit.Admitted
 		f.havePods(0, 0)
 		return f
 	}
@@ -173,6 +189,7 @@ func TestRunsUntil(t *testing.T) {
 	}
 	check(t, hour, answer, []row{
 		{"for an hour", nil, "1h0m0s", ""},
+		{"its pods are not ready yet", func(f *Facts) { f.Unit.RanSince = time.Time{} }, "never", ""},
 		{"nobody knows since when", func(f *Facts) { f.Unit.Admitted = time.Time{} }, "never", ""},
 		{"it cannot be suspended", func(f *Facts) { f.Unit.Unsuspendable = true }, "never", ""},
 		{"it has no job", func(f *Facts) { f.Unit.Consumer = unit.Consumer{} }, "never", ""},

@@ -46,7 +46,8 @@ func (d *Loss) Apply(in *unit.Unit) {
 	if in.Deactivate = nil; d.Deactivate != "" {
 		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
 	}
-	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
+	in.Executed, in.RanSince, in.Checks = d.Executed, time.Time{}, nil
+	in.Ready, in.NotReadySince = false, time.Time{}
 	in.SetNothingHeld()
 	in.BecomeWhole()
 	in.Move()
@@ -113,8 +114,9 @@ func executed(f *Facts, d *Loss) time.Duration {
 	if d.Deactivate != "" || !f.Holds || f.Unit.Admitted.IsZero() || executionTime(f) <= 0 {
 		return 0
 	}
-	if !f.Unit.Phase.Releases() {
+	since := runsSince(f)
+	if !f.Unit.Phase.Releases() || since.IsZero() {
 		return f.Unit.Executed // it has not begun to run again
 	}
-	return f.Unit.Executed + max(f.Now.Sub(f.Unit.Admitted), 0)
+	return f.Unit.Executed + max(f.Now.Sub(since), 0)
 }

@@ -51,6 +51,7 @@ func TestLoss(t *testing.T) {
 	late := func(f *Facts) { f.havePods(0, 0); f.Now = at(5 * time.Minute) }
 	hour := func(f *Facts) {
 		f.Now, f.Unit.MaximumExecution, f.Unit.Executed = at(20*time.Minute), time.Hour, 10*time.Minute
+		f.Unit.RanSince = f.Unit.Admitted
 		f.Unit.Phase, f.Unit.Active = unit.PhaseRunning, false
 	}
 	check(t, admitted, answer, []row{
@@ -69,6 +70,13 @@ func TestLoss(t *testing.T) {
 		{"ran as long as it may", func(f *Facts) { hour(f); f.Unit.Active, f.Now = true, at(50*time.Minute) },
 			"MaximumExecutionTimeExceeded, inactive for MaximumExecutionTimeExceeded", "1h0m0s"},
 		{"what it ran counts on", hour, "Inactive, ran 30m0s", ""},
+		{"from when its pods were ready", func(f *Facts) { hour(f); f.Unit.RanSince = at(15 * time.Minute) },
+			"Inactive, ran 15m0s", ""},
+		{"they never were", func(f *Facts) { hour(f); f.Unit.RanSince = time.Time{} }, "Inactive, ran 10m0s", ""},
+		{"they never were, and its queue bounds it", func(f *Facts) {
+			hour(f)
+			f.Unit.RanSince, f.Queue.Execution.Most = time.Time{}, 2*time.Hour
+		}, "Inactive, ran 30m0s", ""},
 		{"it did not begin to", func(f *Facts) { hour(f); f.Unit.Phase = unit.PhaseSchedReady },
 			"Inactive, ran 10m0s", ""},
 		{"its clock was ahead", func(f *Facts) { hour(f); f.Now = at(-time.Minute) }, "Inactive, ran 10m0s", ""},

@@ -112,6 +112,8 @@ type Stated struct {
 	// MaximumExecution is for how long its job may run, in all its runs; zero means that it names no time. Executed is
 	// for how long it ran before it was admitted last.
 	MaximumExecution, Executed time.Duration
+	// RanSince is when all pods of its job were ready for the first time since it was admitted; zero if they were not yet.
+	RanSince time.Time
 	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
 	// its own; both are empty for a unit that waits for no other.
 	GangGroup, Gangs string

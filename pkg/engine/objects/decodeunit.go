@@ -360,6 +360,7 @@ type unitStatus struct {
 		Count     int32       `json:"count"`
 	} `json:"requeueState"`
 	Executed    int64             `json:"accumulatedPastExecutionTimeSeconds"`
+	RanSince    metav1.Time       `json:"executionStartTime"`
 	Reclaimable []reclaimablePods `json:"reclaimablePods"`
 	Checks      json.RawMessage   `json:"admissionChecks"`
 	Preemption  json.RawMessage   `json:"preemption"`
@@ -384,6 +385,9 @@ func (u *Unit) readStatus(text json.RawMessage) (status unitStatus) {
 	u.Attempts, u.Message, u.Conditions = status.Attempts, status.Message, status.Conditions
 	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.Requeues, u.Executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
+	if u.RanSince = status.RanSince.Time; u.RanSince.IsZero() {
+		u.RanSince = readySince(u) // as the stand-alone Koord-Queue says it
+	}
 	u.TakesFrom = takesFrom(status.Preemption, status.Attempts)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(unit.ReasonInvalidRequest,

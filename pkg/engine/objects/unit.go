@@ -193,6 +193,14 @@ func (u *Unit) RanAfter(admitted, now time.Time) time.Duration {
 	return min(max(ready.LastTransitionTime.Add(time.Second/2).Sub(admitted), 0), now.Sub(admitted))
 }
 
+// readySince is when all pods of the job of a unit became ready; zero if they are not.
+func readySince(u *Unit) (since time.Time) {
+	if c := u.Condition(v1alpha1.ConditionPodsReady); c != nil && c.Status == metav1.ConditionTrue {
+		since = c.LastTransitionTime.Time
+	}
+	return since
+}
+
 // Condition returns the condition of this type, or nil.
 func (u *Unit) Condition(conditionType string) *metav1.Condition {
 	for i := range u.Conditions {

@@ -52,7 +52,7 @@ const (
 var table = []Row{
 	{Kueue, "kueue.x-k8s.io/queue-name", Honoured, ""},
 	{Kueue, priorityClass, Honoured, "it is a number of priorities of the entry, up to koord-queue/max-priority"},
-	{Kueue, maximumTime, Honoured, ""},
+	{Kueue, maximumTime, Honoured, "it counts from when all pods are ready, and not from admission"},
 	{Kueue, "kueue.x-k8s.io/job-min-parallelism", Honoured, "it needs no alias"},
 	{Kueue, "kueue.x-k8s.io/pod-group-name", Told, "use a job: a group of pods is not read by this label"},
 	{Kueue, "kueue.x-k8s.io/podset-required-topology", Told, "use an admission check, or affinity of the pod template"},

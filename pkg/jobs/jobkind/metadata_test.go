@@ -24,6 +24,7 @@ import (
 
 // What a person would look at in each kind is written down here by hand.
 func TestMetadataPlaces(t *testing.T) {
+	const patch = ".spec.runtimePatches.*.trainingRuntimeSpec.template"
 	for name, want := range map[string][]string{
 		"Job.v1.batch": {".metadata", ".spec.template.metadata*"},
 		// An operator may read other keys of the map than those that it documents.
@@ -32,7 +33,9 @@ func TestMetadataPlaces(t *testing.T) {
 		"JobSet.v1alpha2.jobset.x-k8s.io": {".metadata", ".spec.replicatedJobs.*.template.metadata",
 			".spec.replicatedJobs.*.template.spec.template.metadata*"},
 		// What is in the JobSet that its operator makes is not the tenant's.
-		"TrainJob.v1alpha1.trainer.kubeflow.org": {".metadata", ".spec", ".spec.podTemplateOverrides.*.metadata*"},
+		"TrainJob.v1alpha1.trainer.kubeflow.org": {".metadata", ".spec", ".spec.podTemplateOverrides.*.metadata*",
+			patch + ".metadata*", patch + ".spec.replicatedJobs.*.template.metadata*",
+			patch + ".spec.replicatedJobs.*.template.spec.template.metadata*"},
 		"RayJob.v1.ray.io": {".metadata", ".spec.rayClusterSpec.headGroupSpec.template.metadata*",
 			".spec.rayClusterSpec.workerGroupSpecs.*.template.metadata*", ".spec.submitterPodTemplate.metadata*",
 			".spec.rayClusterSpec.headGroupSpec", ".spec.rayClusterSpec.workerGroupSpecs.*"},

@@ -41,6 +41,10 @@ const (
 	TrainingOperator Component = "training-operator"
 	// Trainer runs TrainJob, by making a JobSet of it.
 	Trainer Component = "trainer"
+	// Kueue is not run: tests read its CRDs, of a release whose v1beta2 is that of 0.20.
+	Kueue Component = "kueue"
+	// Trainer23 is a later release, of which tests read the CRDs: it needs a newer JobSet than Trainer is built with.
+	Trainer23 Component = "trainer-2.3"
 	// JobSet runs JobSet, by making Jobs of it.
 	JobSet Component = "jobset"
 	// KubeRay runs RayJob and RayCluster.
@@ -80,6 +84,16 @@ var operators = map[Component]operator{
 		namespace:   "kubeflow-system",
 		secret:      "kubeflow-trainer-webhook-cert",
 		alsoDefined: JobSet,
+	},
+	Kueue: {
+		tools:       "kueue-crds",
+		module:      "sigs.k8s.io/kueue",
+		definitions: "config/components/crd/bases",
+	},
+	Trainer23: {
+		tools:       "trainer-crds",
+		module:      "github.com/kubeflow/trainer/v2",
+		definitions: "manifests/base/crds",
 	},
 	JobSet: {
 		tools:       "trainer",

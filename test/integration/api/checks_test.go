@@ -206,11 +206,17 @@ func reserve(t *testing.T, units dynamic.ResourceInterface, name string) {
 	require.NoError(t, err)
 }
 
-// bindCheckRole makes the namespace and gives the controller of checks its role.
+// bindCheckRole makes the namespace and gives the controller of checks its role until the test ends.
 func bindCheckRole(t *testing.T, namespace string) {
 	t.Helper()
 	typed, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, rights := context.WithoutCancel(t.Context()), typed.RbacV1()
+		_ = rights.ClusterRoleBindings().Delete(ctx, "budget-checks", metav1.DeleteOptions{})
+		_ = rights.ClusterRoleBindings().Delete(ctx, "answers-budget", metav1.DeleteOptions{})
+		_ = rights.ClusterRoles().Delete(ctx, "answers-budget", metav1.DeleteOptions{})
+	})
 	_, err = typed.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -127,6 +127,27 @@ spec:
 		},
 		nil,
 	},
+	// As Trainer 2.1 has it, and as 2.2 and 2.3 do: who patches, a text of the tenant, is no right.
+	"TrainJob": {gvr("trainer.kubeflow.org", "v1alpha1", "trainjobs"), `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+spec:
+  runtimeRef: {name: torch-distributed}
+  podTemplateOverrides: [{targetJobs: [{name: node}]}, {targetJobs: [{name: launcher}]}]
+  runtimePatches:
+  - manager: koord-queue/jobqueue-controller
+    trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node}]}}}
+  - manager: kueue.x-k8s.io/manager
+    trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node}, {name: launcher}]}}}
+`,
+		[]string{
+			"metadata", "spec", "spec.podTemplateOverrides.1.metadata",
+			runtimePatch + "1.trainingRuntimeSpec.template.metadata", patchedJob + "1.template.metadata",
+			"spec.runtimePatches.0.trainingRuntimeSpec.template.spec.replicatedJobs.0.template.spec.template.metadata",
+			patchedJob + "1.template.spec.template.metadata",
+		},
+		[]string{"spec.podTemplateOverrides.1.spec", patchedJob + "1.template.spec.template.spec"},
+	},
 	// Described by an example.
 	"AppWrapper": {gvr("workload.codeflare.dev", "v1beta2", "appwrappers"), `
 apiVersion: workload.codeflare.dev/v1beta2
@@ -164,6 +185,9 @@ spec:
 }
 
 const (
+	runtimePatch = "spec.runtimePatches."
+	patchedJob   = runtimePatch + "1.trainingRuntimeSpec.template.spec.replicatedJobs."
+
 	foray = `
 apiVersion: example.com/v1
 kind: Foray
@@ -223,6 +247,7 @@ func installKinds(t *testing.T) {
 	require.NoError(t, server.ApplyStandInCRDs(t.Context()))
 	require.NoError(t, server.Apply(t.Context(), definition("example.com", "v1", "Foray")))
 	require.NoError(t, server.Apply(t.Context(), definition("workload.codeflare.dev", "v1beta2", "AppWrapper")))
+	require.NoError(t, server.Apply(t.Context(), definition("trainer.kubeflow.org", "v1alpha1", "TrainJob")))
 
 	dir := t.TempDir()
 	manifests, err := filepath.Abs(filepath.Join(root, "manifests"))
@@ -272,8 +297,11 @@ func TestTenancyOfKinds(t *testing.T) {
 			if name == "RayCluster" {
 				t.Run("many groups", a.hasManyGroups)
 			}
-			if name == "AppWrapper" {
+			switch name {
+			case "AppWrapper":
 				t.Run("many groups", a.hasManyGroupsBelow)
+			case "TrainJob":
+				t.Run("trainer 2.3", a.isOfTrainer23)
 			}
 			t.Run("two", a.namesTwo)
 			t.Run("the operator", a.isMadeByAnOperator)
@@ -482,6 +510,46 @@ func (a *attack) namesTwo(t *testing.T) {
 	job := a.with(a.labelled(last, v1alpha1.QueueNameKey, "queue-b"), "metadata.annotations",
 		v1alpha1.QueueNameKey, "queue-a")
 	require.ErrorContains(t, a.create(job), "several queues are named: queue-")
+}
+
+// isOfTrainer23 asks the definition of the release what it keeps of a patch: the policy has to look at all of that.
+func (a *attack) isOfTrainer23(t *testing.T) {
+	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.Trainer23, "trainjobs"))
+	pod := patchedJob + "1.template.spec.template"
+	wide := func() *unstructured.Unstructured {
+		job := a.with(a.read(), pod+".spec", "nodeName", "node-a")
+		a.with(job, pod+".spec", "terminationGracePeriodSeconds", int64(3601))
+		return a.with(job, pod+".metadata", "finalizers", []any{"example.com/mine"})
+	}
+	var kept map[string]any
+	require.Eventually(t, func() bool {
+		job, err := a.admin.Create(t.Context(), wide(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return false // the definition is not served yet
+		}
+		patches, _, _ := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
+		jobs, _, _ := unstructured.NestedSlice(patches[1].(map[string]any), "trainingRuntimeSpec", "template", "spec",
+			"replicatedJobs")
+		kept, _, _ = unstructured.NestedMap(jobs[1].(map[string]any), "template", "spec", "template")
+		_, still, _ := unstructured.NestedString(kept, "spec", "nodeName")
+		return !still
+	}, 30*time.Second, 100*time.Millisecond)
+	require.Equal(t, map[string]any{
+		"metadata": map[string]any{"finalizers": []any{"example.com/mine"}},
+		"spec":     map[string]any{"terminationGracePeriodSeconds": int64(3601)},
+	}, kept)
+	for _, at := range a.metadata {
+		if strings.HasPrefix(at, runtimePatch) {
+			a.names(t, at)
+		}
+	}
+	queued := func(at, key string, value any) *unstructured.Unstructured {
+		return a.with(a.labelled("metadata", v1alpha1.LabelQuotaName, "quota-a"), at, key, value)
+	}
+	refused(t, a.create(queued(pod+".spec", "terminationGracePeriodSeconds", int64(3601))),
+		"terminationGracePeriodSeconds is more than 3600")
+	refused(t, a.create(queued(pod+".metadata", "finalizers", []any{"example.com/mine"})),
+		"pods that name a quota have no finalizers")
 }
 
 // An account that is listed with this resource makes it of something that was checked.
