@@ -39,7 +39,6 @@ const (
 func understanding(t *testing.T, w *world) {
 	t.Helper()
 	m, err := managedjobs.Parse(`
-schedulerNames: [default-scheduler]
 aliases:
 - system: Kueue
   namespaceSelector: {matchLabels: {aliases: "on"}}

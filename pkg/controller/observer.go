@@ -187,7 +187,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	}
 	s.Creation.Quota = elasticquota.OfNamespace(name, takers)
 	predicate := o.options.Predicate
-	s.Schedules, s.EveryJobIsGang = predicate.Schedules, predicate.EveryJobIsGang(o.kind)
+	s.Schedulers, s.EveryJobIsGang = predicate.Schedulers(), predicate.EveryJobIsGang(o.kind)
 	s.Defaults = managedjobs.Defaults(predicate, o.kind)
 	labels := podLabels(job, s.Creation)
 	if predicate.AsksForMapping(namespace.Labels) {

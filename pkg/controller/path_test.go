@@ -168,7 +168,6 @@ func TestWhatBecomesOfPaths(t *testing.T) {
 func placing(t *testing.T, w *world, labels map[string]string) {
 	t.Helper()
 	m, err := managedjobs.Parse(`
-schedulerNames: [default-scheduler]
 aliases:
 - {system: YuniKorn, namespaceSelector: {matchLabels: {aliases: "on"}}, paths: [root.organization1]}
 placement:

@@ -400,6 +400,7 @@ func newJob(edits ...func(*batchv1.Job)) *batchv1.Job {
 		},
 		Spec: batchv1.JobSpec{Parallelism: &two, Completions: &two, Suspend: &yes},
 	}
+	job.Spec.Template.Spec.SchedulerName = "koord-scheduler"
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
 	}}}

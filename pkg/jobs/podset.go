@@ -41,6 +41,8 @@ type PodSet struct {
 	// Beyond says in words that the job names a least number of pods that is more than Count. It is admitted whole.
 	Beyond   string
 	Template *corev1.PodTemplateSpec
+	// SchedulerField is where the job names the scheduler of these pods; empty where its operator alone decides.
+	SchedulerField string
 	// Raw is the template as the job has it, as JSON.
 	Raw []byte
 }
@@ -92,6 +94,9 @@ func readPodSets(j *Job) ([]PodSet, error) {
 
 func (s *podSetAt) read() (PodSet, error) {
 	set := PodSet{Name: s.Called}
+	if at := s.SchedulerAt(); at != nil {
+		set.SchedulerField = at.String()
+	}
 	var err error
 	if set.Count, set.MinCount, err = s.Counts(); err != nil {
 		return set, err

@@ -149,8 +149,8 @@ var rows = []Row{
 		Meaning: "The stand-alone Koord-Queue reserved quota and waited for Reservations of the pods.",
 		Advice:  "Wait. The job waits again at its position."},
 	{Reason: unitcondition.ReasonOtherScheduler,
-		Meaning: "The pods name a scheduler that `schedulerNames` does not list.",
-		Advice:  "Name koord-scheduler in the pod templates of the job."},
+		Meaning: "A pod template names a scheduler that `schedulerNames` does not list, or names none.",
+		Advice:  "Set the field that the message names to koord-scheduler."},
 	{Reason: "OutsideOfQueueNamespace", // of a Queue, by pkg/controller/stray
 		Meaning: "A Queue outside of the queue namespace; it orders nothing.",
 		Advice:  "Create the Queue in the queue namespace."},

@@ -189,7 +189,7 @@ func createJob(w *world, s Step) {
 			"metadata": map[string]any{"annotations": annotations},
 			"spec": map[string]any{
 				"containers": []any{container(s.number("cpu", 1000), s)}, "priority": s.number("priority", 0),
-				"restartPolicy": "Never",
+				"restartPolicy": "Never", "schedulerName": "koord-scheduler",
 			},
 		},
 	}

@@ -131,6 +131,7 @@ func createJobSet(w *world, s Step) {
 			"parallelism": pods, "completions": pods, "backoffLimit": int64(6),
 			"template": map[string]any{"metadata": metadata, "spec": map[string]any{
 				"containers": []any{container(s.number("cpu", 500), s)}, "restartPolicy": "Never",
+				"schedulerName": "koord-scheduler",
 			}},
 		}}}
 	}

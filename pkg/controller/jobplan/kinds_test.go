@@ -182,7 +182,7 @@ func ofNobody(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }
 
 // otherScheduler: pods that name no scheduler go to another one.
 func otherScheduler(s *scene) *scene {
-	return s.with(func(o *Situation) { o.Schedules = func(name string) bool { return name == "ours" } })
+	return s.with(func(o *Situation) { o.Schedulers = []string{"ours"} })
 }
 
 func withoutChild(o *Situation) { o.Job = jobs.Open(o.Kind, jobs.WithChild(o.Kind, o.Job.Object, nil)) }

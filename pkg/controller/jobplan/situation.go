@@ -85,8 +85,8 @@ type Situation struct {
 	Unmanaged managedjobs.UnmanagedJobs
 	// Asleep is why no queue resumes the suspended job, where jobs are queued; empty if it is not suspended.
 	Asleep string
-	// Schedules says whether pods of a scheduler of this name are held back and counted; nil is all.
-	Schedules func(schedulerName string) bool `json:"-"`
+	// Schedulers are those whose pods the queue holds; empty is all.
+	Schedulers []string
 	// EveryJobIsGang: jobs of the kind are gangs whether they ask for it or not.
 	EveryJobIsGang bool
 	// Defaults of the kind; nil is none.
@@ -145,7 +145,7 @@ func (s *Situation) ask() {
 		s.demand.OnlyWhole()
 	}
 	s.demand.CheckPath(s.PathError)
-	s.demand.CheckScheduler(s.Creation, s.Schedules)
+	s.demand.CheckScheduler(s.Creation, s.Schedulers)
 	s.demand.CheckTermination(s.Termination)
 	if s.demand.Problem == nil {
 		s.demand.Problem = held(s)

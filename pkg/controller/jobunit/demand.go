@@ -238,29 +238,6 @@ func (d *Demand) CheckPath(err error) {
 	d.Problem = &Problem{Reason: reason, Message: event.Short(err.Error())}
 }
 
-// CheckScheduler finds pods that will go to a scheduler that knows of no queue. Templates of a job cannot be given
-// another one later, so it says so before anything is reserved.
-func (d *Demand) CheckScheduler(creation *podrequest.Creation, schedules func(string) bool) {
-	if d.Problem != nil || schedules == nil {
-		return
-	}
-	for i, template := range d.Templates() {
-		pod, err := creation.Pod(template)
-		if err != nil {
-			return // the request has the same error
-		}
-		if name := pod.Spec.SchedulerName; !schedules(name) {
-			if name == "" {
-				name = corev1.DefaultSchedulerName
-			}
-			d.Problem = &Problem{Reason: unitcondition.ReasonOtherScheduler, Message: event.Short(fmt.Sprintf(
-				"pods of %s go to scheduler %q, which no queue holds back: name koord-scheduler in their template",
-				d.PodSets[i].Name, name))}
-			return
-		}
-	}
-}
-
 // Counted says whether it is known what the pods ask for.
 func (d *Demand) Counted() bool { return len(d.requests) == len(d.PodSets) }
 

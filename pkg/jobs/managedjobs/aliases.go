@@ -25,15 +25,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 )
 
-// checkAliases: jobs of another system often name its scheduler, and nobody would schedule their pods. A label cannot
-// both be understood and say that another system has the job.
+// checkAliases: a label cannot both be understood and say that another system has the job.
 func (m Jobs) checkAliases() error {
 	table, err := alias.Compile(m.Aliases)
 	if err != nil {
 		return fmt.Errorf("%s.%w", Key, err)
-	}
-	if len(table) > 0 && len(m.SchedulerNames) == 0 {
-		return fmt.Errorf("%s.aliases: schedulerNames must list the profiles of koord-scheduler", Key)
 	}
 	for _, key := range table.Keys() {
 		if slices.Contains(m.OtherQueueLabels, key) {

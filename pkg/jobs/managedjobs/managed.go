@@ -59,11 +59,10 @@ type Jobs struct {
 	// "kueue.x-k8s.io/queue-name"; absent means none. Name those of systems that are there and hold the job: with any
 	// other a tenant takes its jobs out of the queue.
 	OtherQueueLabels []string `json:"otherQueueLabels,omitempty"`
-	// SchedulerNames are the profiles of koord-scheduler. Pods that name another scheduler are never held nor counted, so
-	// a job with such pods is not admitted. Absent means that it is not looked at.
+	// SchedulerNames are the profiles of koord-scheduler. The queue cannot hold pods of another scheduler, so a job with
+	// such pods is parked. Absent means koord-scheduler.
 	SchedulerNames []string `json:"schedulerNames,omitempty"`
 	// Aliases are labels of other queue systems that name a quota or queue here, in some namespaces. Absent means none.
-	// They need SchedulerNames.
 	Aliases []alias.Entry `json:"aliases,omitempty"`
 	// Placement gives jobs that name no quota the path of one, by their namespace. Absent means none.
 	Placement []quotapath.Rule `json:"placement,omitempty"`
@@ -82,6 +81,9 @@ type Jobs struct {
 
 // defaultKind is what is managed where no kinds are named.
 const defaultKind = "Job.v1.batch"
+
+// defaultScheduler is the profile that Koordinator installs.
+const defaultScheduler = "koord-scheduler"
 
 // MappedNamespaces are those whose pods Koordinator charges to a quota without a label: that of the name of the
 // namespace, and in it, or one whose annotation lists the namespace.
@@ -204,6 +206,9 @@ func (m Jobs) withDefaults() Jobs {
 	slices.SortStableFunc(kinds, func(a, b KindEntry) int { return strings.Compare(a.String(), b.String()) })
 	m.Kinds = slices.CompactFunc(kinds, func(a, b KindEntry) bool { return a.Name != "" && a.Name == b.Name })
 	m.OtherQueueLabels, m.SchedulerNames, m.Gangs = sorted(m.OtherQueueLabels), sorted(m.SchedulerNames), sorted(m.Gangs)
+	if len(m.SchedulerNames) == 0 {
+		m.SchedulerNames = []string{defaultScheduler}
+	}
 	m.JobDefaults = slices.Clone(m.JobDefaults)
 	slices.SortStableFunc(m.JobDefaults, func(a, b jobdefaults.Entry) int { return strings.Compare(a.Kind, b.Kind) })
 	if m.ManageMappedNamespaces == MappedLabelled {

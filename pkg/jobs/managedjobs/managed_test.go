@@ -42,6 +42,7 @@ func TestParseManagedJobs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Default(), m)
 	require.Equal(t, KindsNamed("Job.v1.batch"), m.Kinds)
+	require.Equal(t, []string{"koord-scheduler"}, m.SchedulerNames, "the profile that is installed")
 
 	m, err = Parse("kinds: [Job.v1.batch]\nnamespaceSelector: {matchLabels: {queue: \"on\"}}\n" +
 		"requireQueueName: true\n")
@@ -81,6 +82,7 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		"namespaceSelector: {}",
 		"namespaceSelector: {matchLabels: {}}\nrequireQueueName: false",
 		"manageMappedNamespaces: Labelled\ngangs: []",
+		"schedulerNames: [koord-scheduler]",
 	}
 	want := Default().Hash()
 	require.Len(t, want, 64)
@@ -292,9 +294,8 @@ func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
 func TestAliasesAreChecked(t *testing.T) {
 	const entry = "aliases: [{system: Kueue, namespaceSelector: {matchLabels: {a: b}}, queues: {q: {quota: x}}}]\n"
 	for text, want := range map[string]string{
-		entry: "schedulerNames must list",
-		"schedulerNames: [s]\n" + strings.Replace(entry, "Kueue", "K", 1):              "aliases[0].system",
-		"schedulerNames: [s]\notherQueueLabels: [kueue.x-k8s.io/queue-name]\n" + entry: "an alias understands",
+		strings.Replace(entry, "Kueue", "K", 1):                   "aliases[0].system",
+		"otherQueueLabels: [kueue.x-k8s.io/queue-name]\n" + entry: "an alias understands",
 	} {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, want)

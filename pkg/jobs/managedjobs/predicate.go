@@ -148,13 +148,8 @@ func (p *Predicate) Kinds() []jobkind.Kind {
 	return kinds
 }
 
-// Schedules says whether pods of this scheduler are ours.
-func (p *Predicate) Schedules(schedulerName string) bool {
-	if schedulerName == "" {
-		schedulerName = corev1.DefaultSchedulerName
-	}
-	return len(p.schedulerNames) == 0 || slices.Contains(p.schedulerNames, schedulerName)
-}
+// Schedulers are those whose pods the queue holds.
+func (p *Predicate) Schedulers() []string { return p.schedulerNames }
 
 // EveryJobIsGang says whether jobs of the kind are gangs whether they ask for it or not.
 func (p *Predicate) EveryJobIsGang(kind *jobkind.Kind) bool {

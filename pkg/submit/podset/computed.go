@@ -114,7 +114,7 @@ func sparkTemplate(role, container string) func(job, object map[string]any) (map
 			spec = map[string]any{}
 			template["spec"] = spec
 		}
-		sparkScheduling(job, object, spec)
+		sparkScheduling(role, job, object, spec)
 		containers, _ := spec["containers"].([]any)
 		main := map[string]any{"name": name}
 		if len(containers) > 0 {
@@ -150,7 +150,13 @@ func withContainers(list, more any) []any {
 
 // sparkScheduling makes of a template what Spark and the webhook of spark-operator do. What the section says replaces
 // most of it, its tolerations come in addition. The template, the application and the section select nodes together.
-func sparkScheduling(job, section, spec map[string]any) {
+func sparkScheduling(role string, job, section, spec map[string]any) {
+	conf, _ := Lookup(job, PathOf(".spec.sparkConf")).(map[string]any)
+	for _, key := range []string{"spark.kubernetes.scheduler.name", "spark.kubernetes." + role + ".scheduler.name"} {
+		if name, ok := conf[key].(string); ok && name != "" {
+			spec["schedulerName"] = name
+		}
+	}
 	for _, key := range []string{
 		"priorityClassName", "schedulerName", "affinity", "runtimeClassName", "terminationGracePeriodSeconds",
 	} {

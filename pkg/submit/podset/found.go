@@ -92,6 +92,21 @@ func (s *Found) TemplatePath() Path {
 	}
 }
 
+// SchedulerAt is the path of the field of the job that names the scheduler of the pods; nil where the operator of the job
+// alone decides.
+func (s *Found) SchedulerAt() Path {
+	switch given := s.SchedulerName; {
+	case len(given.Path) > 0 && given.OfJob:
+		return given.Path
+	case len(given.Path) > 0:
+		return append(s.At.Child(), given.Path...)
+	case len(s.Template) > 0:
+		return append(s.At.Child(), s.Template.Child("spec", "schedulerName")...)
+	default:
+		return nil
+	}
+}
+
 // MetadataAt is the object and the path in it where labels or annotations of the pods are written; nil if nowhere.
 func (s *Found) MetadataAt(key MetadataKey) (map[string]any, Path) {
 	given := s.Labels
@@ -141,7 +156,7 @@ func (s *Found) Counts() (count int32, least *int32, err error) {
 	return count, &n, nil
 }
 
-// ReadTemplate is the template with the labels and annotations that pods get in addition to it.
+// ReadTemplate is the template with the scheduler, labels and annotations that pods get in addition to it.
 func (s *Found) ReadTemplate() (map[string]any, error) {
 	value, _ := Lookup(s.Object, s.Template).(map[string]any)
 	switch {
@@ -154,7 +169,7 @@ func (s *Found) ReadTemplate() (map[string]any, error) {
 			return nil, err
 		}
 	}
-	value = s.withAdded(value)
+	value = s.withScheduler(s.withAdded(value))
 	for key, given := range map[MetadataKey]Source{
 		LabelsKey: s.Labels, AnnotationsKey: s.Annotations,
 	} {
@@ -163,6 +178,23 @@ func (s *Found) ReadTemplate() (map[string]any, error) {
 		}
 	}
 	return value, nil
+}
+
+// withScheduler is a template with the scheduler that a field outside of it names; the template itself is not changed.
+func (s *Found) withScheduler(template map[string]any) map[string]any {
+	spec, _ := template["spec"].(map[string]any)
+	var name any
+	if given := s.SchedulerName; given.OfJob {
+		name = Lookup(s.Job, given.Path)
+	} else if len(given.Path) > 0 {
+		name = Lookup(s.Object, given.Path)
+	}
+	if spec == nil || spec["schedulerName"] != nil || name == nil || name == "" {
+		return template
+	}
+	template, spec = maps.Clone(template), maps.Clone(spec)
+	template["spec"], spec["schedulerName"] = spec, name
+	return template
 }
 
 // withAdded is the template with what the operator adds to it; the template itself is not changed.
