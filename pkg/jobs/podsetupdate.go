@@ -66,7 +66,7 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 	if len(s.Template) == 0 || s.Early {
 		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", podtemplate.ErrMalformed, s.TemplatePath())
 	}
-	if err := s.undone(u); err != nil {
+	if err := undone(s, u); err != nil {
 		return nil, err
 	}
 	if r == nil {
@@ -101,7 +101,7 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 // undone says what the operator of a job would undo. It applies the child once more as it resumes the job. What it says
 // of node selectors, or of tolerations, takes the place of all of them (x-kubernetes-map-type and list-type atomic);
 // labels and annotations it leaves. Pods without an update would be held back without end.
-func (s *podSetAt) undone(u *podupdate.Update) error {
+func undone(s *podSetAt, u *podupdate.Update) error {
 	if len(s.Path) == 0 || s.Path[0] != jobkind.ChildKey {
 		return nil
 	}
