@@ -379,8 +379,8 @@ func TestUpdatesThatAnOperatorUndoes(t *testing.T) {
 	k, ok := jobkind.Find("TrainJob.v1alpha1.trainer.kubeflow.org")
 	require.True(t, ok)
 	add := func(spec string, update podupdate.Update) error {
-		child := object(t, "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, spec: {replicatedJobs: ["+
-			"{name: node, template: {spec: {template: {spec: "+spec+"}}}}]}}")
+		child := object(t, "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, "+
+			"spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: "+spec+"}}}}]}}")
 		job := WithChild(k, object(t, "{metadata: {name: j}, spec: {suspend: true}}"), child)
 		return EditOf(k, job).AddToTemplates(map[string]Addition{"node": {Update: update}})
 	}
