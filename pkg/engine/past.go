@@ -47,7 +47,7 @@ type pasts map[unit.Consumer]*past
 // keep what counts against the job of a unit that goes.
 func (p pasts) keep(now time.Time, u *objects.Unit) {
 	last := past{executed: u.Executed, requeues: u.Requeues, requeueAt: u.RequeueAt, deactivation: madeInactive(u)}
-	if u.Phase.Releases() && !u.Admitted.IsZero() { // all of it, also before its pods were ready: nobody gains by a new unit
+	if u.Phase.Releases() && !u.Admitted.IsZero() { // all of it: nobody gains time by a new unit
 		last.executed += max(now.Sub(u.Admitted), 0).Round(time.Second)
 	}
 	if before := p[u.Consumer]; before != nil {

@@ -373,6 +373,34 @@ spec:
 	require.Equal(t, before, forged)
 }
 
+// Trainer applies the JobSet of a TrainJob once more as it resumes it: what its runtime and its patches say of node
+// selectors, or of tolerations, takes the place of all that is there. The pods would wait for the update without end.
+func TestUpdatesThatAnOperatorUndoes(t *testing.T) {
+	k, ok := jobkind.Find("TrainJob.v1alpha1.trainer.kubeflow.org")
+	require.True(t, ok)
+	add := func(spec string, update podupdate.Update) error {
+		child := object(t, "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, "+
+			"spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: "+spec+"}}}}]}}")
+		job := WithChild(k, object(t, "{metadata: {name: j}, spec: {suspend: true}}"), child)
+		return EditOf(k, job).AddToTemplates(map[string]Addition{"node": {Update: update}})
+	}
+	selects := podupdate.Update{NodeSelector: map[string]string{"zone": "a"}}
+	tolerates := podupdate.Update{Tolerations: []corev1.Toleration{{Key: "theirs", Operator: "Exists"}}}
+	require.NoError(t, add("{containers: []}", selects))
+	require.NoError(t, add("{containers: []}", tolerates))
+	require.NoError(t, add("{containers: [], tolerations: [{key: mine}]}", selects))
+	require.NoError(t, add("{containers: [], nodeSelector: {pool: b}}", tolerates))
+	require.NoError(t, add("{containers: [], nodeSelector: {pool: b, zone: a}}", selects), "its patch says it")
+	require.NoError(t, add("{containers: [], tolerations: [{key: mine}, {key: theirs, operator: Exists}]}", tolerates))
+	for _, err := range []error{
+		add("{containers: [], nodeSelector: {pool: b}}", selects),
+		add("{containers: [], tolerations: [{key: mine}]}", tolerates),
+	} {
+		require.ErrorIs(t, err, ErrConflict)
+		require.ErrorContains(t, err, "its operator replaces")
+	}
+}
+
 // A check writes neither what is not true of the template nor what is for the queue to write.
 func TestUpdatesThatCannotBe(t *testing.T) {
 	type update = podupdate.Update

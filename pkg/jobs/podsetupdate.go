@@ -66,6 +66,9 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 	if len(s.Template) == 0 || s.Early {
 		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", podtemplate.ErrMalformed, s.TemplatePath())
 	}
+	if err := undone(s, u); err != nil {
+		return nil, err
+	}
 	if r == nil {
 		r = &updateRecord{}
 	}
@@ -93,6 +96,38 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 		}
 	}
 	return r, s.tolerate(u.Tolerations, r)
+}
+
+// undone says what the operator of a job would undo. It applies the child once more as it resumes the job. What it says
+// of node selectors, or of tolerations, takes the place of all of them (x-kubernetes-map-type and list-type atomic);
+// labels and annotations it leaves. Pods without an update would be held back without end.
+func undone(s *podSetAt, u *podupdate.Update) error {
+	if len(s.Path) == 0 || s.Path[0] != jobkind.ChildKey {
+		return nil
+	}
+	lost := func(what string) error {
+		return fmt.Errorf("%s: %w: its operator replaces %s when it resumes the job, name what the checks ask for in the job",
+			s.TemplatePath(), ErrConflict, what)
+	}
+	spec := s.Template.Child("spec")
+	selected := jobkind.StringMap(jobkind.Lookup(s.Object, spec.Child("nodeSelector")))
+	for key := range u.NodeSelector {
+		if _, there := selected[key]; !there && len(selected) > 0 {
+			return lost("nodeSelector")
+		}
+	}
+	tolerated, _ := jobkind.Lookup(s.Object, spec.Child("tolerations")).([]any)
+	for i := range u.Tolerations {
+		one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&u.Tolerations[i])
+		if err != nil {
+			return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
+		}
+		there := slices.ContainsFunc(tolerated, func(of any) bool { return sameToleration(of, one) })
+		if !there && len(tolerated) > 0 {
+			return lost("tolerations")
+		}
+	}
+	return nil
 }
 
 // setAll sets values that are not there, and returns their keys, sorted.

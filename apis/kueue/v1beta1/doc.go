@@ -15,7 +15,8 @@ limitations under the License.
 */
 
 // Package v1beta1 holds AdmissionCheck and ProvisioningRequestConfig, group kueue.x-k8s.io, as far as they are common
-// to Kueue's v1beta1 and v1beta2, which our definitions serve both (hack/generate): the module of Kueue would bring its scheduler along.
+// to Kueue's v1beta1 and v1beta2, which our definitions serve both (hack/generate): the module of Kueue would bring its
+// scheduler along.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kueue.x-k8s.io

@@ -129,7 +129,7 @@ func beginTime(u *v1alpha1.QueueUnit, now metav1.Time) {
 	if u.Status.ExecutionStartTime != nil {
 		return
 	}
-	if allReady(u) { // as a release before it said, or the stand-alone Koord-Queue
+	if allReady(u) { // as a release before it says it, and the stand-alone Koord-Queue
 		now = meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime
 	}
 	u.Status.ExecutionStartTime = &now
@@ -152,12 +152,13 @@ func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
 	switch {
 	case pods.all:
 		u.Status.RequeueState = nil // what kept it from running is over
-		beginTime(u, now)
 		if !allReady(u) {
+			beginTime(u, now)
 			setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, v1alpha1.ReasonPodsRunning,
 				"all pods of the job are ready", now)
 		}
 	case allReady(u):
+		beginTime(u, now)
 		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsLost,
 			fmt.Sprintf("pods of the job were ready and are not any more: %d are", running), now)
 	case before == nil || u.Status.Phase != v1alpha1.PhaseRunning:

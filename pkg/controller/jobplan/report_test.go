@@ -152,6 +152,17 @@ func TestTheTimeOfAJobBeginsOnceItsPodsAreReady(t *testing.T) {
 	require.Equal(t, began, u.Status.ExecutionStartTime)
 }
 
+// A unit that says only that its pods are ready is not written for that, and keeps the time when they are lost.
+func TestTheTimeOfAJobThatRanBeforeGoesOn(t *testing.T) {
+	s := running(t).told(podCount{[]int64{2}, true}, time.Hour)
+	ready := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime
+	s.Unit.Status.ExecutionStartTime = nil
+	require.Empty(t, s.decide().Do)
+	step, ok := s.ready(1).decide().Do[0].(PatchUnitStatus)
+	require.True(t, ok)
+	require.Equal(t, &ready, step.After.Status.ExecutionStartTime)
+}
+
 func TestTheCountOfTimeoutsBeginsAnewOnceAllPodsAreReady(t *testing.T) {
 	two := int32(2)
 	s := queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(RunningDelay)

@@ -230,7 +230,8 @@ func TestEachFactIsReadFromAnObject(t *testing.T) {
 		"spec":{"maximumExecutionTimeSeconds":60,"podSet":[{"name":"m","count":2,"minCount":1,
 			"template":{"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"1"}}}]}}}]},
 		"status":{"phase":"Running","attempts":1,"lastAllocateTime":"2026-01-01T00:00:02Z",
-			"accumulatedPastExecutionTimeSeconds":5,"executionStartTime":"2026-01-01T00:00:04Z","preemption":{"attempts":1,"holds":["d/1"]},
+			"accumulatedPastExecutionTimeSeconds":5,"executionStartTime":"2026-01-01T00:00:04Z",
+			"preemption":{"attempts":1,"holds":["d/1"]},
 			"requeueState":{"count":1,"requeueAt":"2026-01-01T00:00:03Z"},
 			"admissions":[{"name":"m","replicas":2,"resources":{"cpu":"2"}}]}}`)
 	require.Empty(t, whole.Invalid, whole.InvalidMessage)

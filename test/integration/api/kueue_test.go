@@ -121,7 +121,8 @@ func TestKueue20(t *testing.T) {
 				"apiGroup": "example.com", "kind": "Budget", "name": "q3"}},
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		reserve(t, admin.Resource(v1alpha1.QueueUnitResource).Namespace(namespace), "rich")
+		units := admin.Resource(v1alpha1.QueueUnitResource).Namespace(namespace)
+		reserve(t, units, "rich")
 		require.Eventually(t, func() bool {
 			u, err := checks.Get(t.Context(), "budget", metav1.GetOptions{})
 			require.NoError(t, err)
@@ -130,7 +131,7 @@ func TestKueue20(t *testing.T) {
 			return meta.IsStatusConditionTrue(check.Status.Conditions, v1beta1.ConditionActive)
 		}, 30*time.Second, 50*time.Millisecond)
 		require.Eventually(t, func() bool {
-			u, err := admin.Resource(v1alpha1.QueueUnitResource).Namespace(namespace).Get(t.Context(), "rich", metav1.GetOptions{})
+			u, err := units.Get(t.Context(), "rich", metav1.GetOptions{})
 			require.NoError(t, err)
 			unit := &v1alpha1.QueueUnit{}
 			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, unit))
