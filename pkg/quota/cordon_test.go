@@ -198,7 +198,8 @@ func TestTheRoomIsThatOfNodesThatTakePods(t *testing.T) {
 			node := rapid.SampledFrom(names).Draw(t, "node")
 			first := rapid.Bool().Draw(t, "adapter first")
 			at := y.nodes[node]
-			what := rapid.SampledFrom([]string{"come", "cordon", "uncordon", "unready", "ready", "go", "run", "end"}).Draw(t, "what")
+			all := []string{"come", "cordon", "uncordon", "unready", "ready", "go", "run", "end"}
+			what := rapid.SampledFrom(all).Draw(t, "what")
 			switch {
 			case what == "come" || at == nil:
 				if at == nil {

@@ -197,7 +197,8 @@ func TestTop(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Status: visibility.QuotaStatus{Max: cpu("9223372036854775807m")}},
 	}
 	golden(t, "top", func(b *bytes.Buffer) error { return Top(b, quotas, "") })
-	closed := []visibility.Quota{{ObjectMeta: metav1.ObjectMeta{Name: "koordinator-root-quota"}, Status: visibility.QuotaStatus{
+	root := metav1.ObjectMeta{Name: "koordinator-root-quota"}
+	closed := []visibility.Quota{{ObjectMeta: root, Status: visibility.QuotaStatus{
 		Exists: true, Max: corev1.ResourceList{"cpu": resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("8")},
 		Limit: corev1.ResourceList{"cpu": resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("6")}, Used: gpu,
 	}}}
