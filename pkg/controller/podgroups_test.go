@@ -40,9 +40,12 @@ func plainPod(name, group string, edits ...func(*corev1.Pod)) *corev1.Pod {
 			Namespace: "team", Name: name, UID: types.UID("uid-" + name),
 			Labels: map[string]string{v1alpha1.LabelQuotaName: "a"},
 		},
-		Spec: corev1.PodSpec{SchedulerName: "koord-scheduler", Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
-		}}}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "koord-scheduler",
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+			}}},
+		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	if group != "" {

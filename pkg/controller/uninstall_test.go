@@ -147,7 +147,8 @@ spec:
   suspend: true
   replicatedJobs:
   - name: node
-    template: {spec: {parallelism: 2, completions: 2, template: {spec: {schedulerName: koord-scheduler, containers: [{name: c}]}}}}
+    template: {spec: {parallelism: 2, completions: 2, template: {spec: {
+      schedulerName: koord-scheduler, containers: [{name: c}]}}}}
 `), &child.Object))
 	child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(own, kind.GVK)})
 	_, before := jobs.Split(jobs.WithChild(kind, own, child))

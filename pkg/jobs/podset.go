@@ -94,7 +94,7 @@ func readPodSets(j *Job) ([]PodSet, error) {
 
 func (s *podSetAt) read() (PodSet, error) {
 	set := PodSet{Name: s.Called}
-	if at := s.SchedulerAt(); at != nil {
+	if at := podset.SchedulerOf(&s.Found); at != nil {
 		set.SchedulerField = at.String()
 	}
 	var err error

@@ -75,11 +75,3 @@ func BenchmarkPlaceFirst(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkNoNodeFits(b *testing.B) {
-	w := benchWorld(b, 10000)
-	p := pod("w", "cpu", "65", "memory", "16Gi", "example.com/gpu", "4")
-	for b.Loop() {
-		require.NotEmpty(b, NoNodeFits(p, w.nodes))
-	}
-}

@@ -260,7 +260,7 @@ func forget(p *Placer, sets []PodSet) {
 }
 
 // TestEqualPodsAreAllPlaced: if arithmetic suffices for a set, any order of placement is as good. So the placer says no
-// only if first fit does not place all pods. NoNodeFits only says no if neither does on empty nodes.
+// only if first fit does not place all pods.
 func TestEqualPodsAreAllPlaced(t *testing.T) {
 	w, o := newWorld(t), newOracle(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -280,8 +280,5 @@ func TestEqualPodsAreAllPlaced(t *testing.T) {
 		o.nodes, o.pods = all, nil
 		fits := w.place(s).Fits
 		require.Equal(t, o.firstFit(t, s), fits)
-		if why := NoNodeFits(s.Template, all); why != "" {
-			require.False(t, fits, why)
-		}
 	})
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota/cluster"
 )
 
 // Sink takes what happens to quotas. It is called under Koordinator's locks and from informer goroutines: every method
@@ -62,6 +63,7 @@ type Adapter struct {
 	sink     atomic.Pointer[Sink]
 
 	protection protection
+	room       room
 
 	// builtInOpen: jobs may be admitted in Koordinator's default and system quota.
 	builtInOpen atomic.Bool
@@ -79,7 +81,7 @@ type Adapter struct {
 }
 
 func newAdapter(captured func() (Live, *config.ElasticQuotaArgs)) *Adapter {
-	return &Adapter{captured: captured, more: map[string]bool{}}
+	return &Adapter{captured: captured, more: map[string]bool{}, room: room{cluster.NewNodes()}}
 }
 
 // OpenBuiltIn has jobs admitted in Koordinator's default and system quota, too. A job that names no quota is charged to
@@ -95,8 +97,24 @@ func (a *Adapter) tell(what func(Sink)) {
 	}
 }
 
+// podAssigned is called just before used moves: what ends is not room for others, not for a moment.
 func (a *Adapter) podAssigned(quota string, pod *corev1.Pod, assigned bool) {
+	moved := false
+	if assigned {
+		moved = a.room.run(pod)
+	} else {
+		moved = a.room.end(pod)
+	}
+	a.roomMoved(moved)
 	a.tell(func(s Sink) { s.PodAssigned(quota, pod, assigned) })
+}
+
+// roomMoved tells it if what pods can use of the nodes is another amount. Only the root is limited by that, and what
+// follows for others is computed.
+func (a *Adapter) roomMoved(moved bool) {
+	if moved {
+		a.quotaChanged(extension.RootQuotaName)
+	}
 }
 
 func (a *Adapter) podLetGo(quota string, pod *corev1.Pod) {

@@ -105,17 +105,19 @@ func (l *liveQuotas) remove(name string) {
 }
 
 func (l *liveQuotas) setTotal(total string) {
-	if total == "" {
-		return
+	if total != "" {
+		l.setNodes(cpu(total))
 	}
-	next := cpu(total)
-	delta := next.DeepCopy()
-	d := delta[corev1.ResourceCPU]
-	d.Sub(l.total[corev1.ResourceCPU])
-	delta[corev1.ResourceCPU] = d
-	l.mgr.UpdateClusterTotalResource(delta)
-	l.total = next
-	l.adapter.totalChanged()
+}
+
+// setNodes has one node that has all of the cluster.
+func (l *liveQuotas) setNodes(total corev1.ResourceList) {
+	node := func(list corev1.ResourceList) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Status: corev1.NodeStatus{Allocatable: list}}
+	}
+	l.mgr.UpdateClusterTotalResource(subtract(total, l.total))
+	l.adapter.onNode(node(l.total), node(total))
+	l.total = total
 }
 
 func (l *liveQuotas) pod(name, quota, amount string) *corev1.Pod {

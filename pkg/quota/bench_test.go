@@ -180,7 +180,7 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 	}
 	w.live = newLive(b, shape.runtime, "")
 	total := amounts(8 * int64(shape.leaves))
-	w.live.mgr.UpdateClusterTotalResource(total)
+	w.live.setNodes(total)
 	w.client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(),
 		map[schema.GroupVersionResource]string{
 			queueapi.QueueUnitResource: "QueueUnitList",
@@ -517,7 +517,7 @@ func BenchmarkRefreshRuntime(b *testing.B) {
 			shape := benchShape{leaves: leaves, depth: depth, runtime: true}
 			b.Run(fmt.Sprintf("depth=%d/quotas=%d", depth, leaves), func(b *testing.B) {
 				live := newLive(b, true, "")
-				live.mgr.UpdateClusterTotalResource(amounts(8 * int64(leaves)))
+				live.setNodes(amounts(8 * int64(leaves)))
 				live.setAll(shape.tree())
 				pods := make([]*corev1.Pod, leaves)
 				for i := range pods {

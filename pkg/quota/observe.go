@@ -70,7 +70,7 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 	levels, gone := levelsOf(plugin, names)
 	found = make([]admission.Quota, 0, len(levels))
 	for i := range levels {
-		found = append(found, a.observe(&levels[i], args))
+		found = append(found, a.observe(plugin, &levels[i], args))
 	}
 	return found, gone
 }
@@ -93,13 +93,14 @@ func (a *Adapter) TotalMoved() (moved bool) {
 	return moved
 }
 
-func (a *Adapter) observe(l *level, args *config.ElasticQuotaArgs) admission.Quota {
+// observe reads used before the room: a pod that ends makes the room smaller before it leaves used.
+func (a *Adapter) observe(plugin Live, l *level, args *config.ElasticQuotaArgs) admission.Quota {
 	q, inMax := l.read(args)
 	a.protection.release(l.name, q.Used)
 	if l.parent == "" {
 		q.Max = totalOf(l.mgr)
 		a.totals.Store(l.name, q.Max)
-		q.Limit = a.withMaxJobs(l.name, q.Max, nil)
+		q.Limit = a.withMaxJobs(l.name, a.room.limit(plugin, l, q.Max), nil)
 		return q
 	}
 	q.Closed = builtIn(l.name) && !a.builtInOpen.Load()

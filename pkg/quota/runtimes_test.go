@@ -111,10 +111,8 @@ type truth struct {
 }
 
 func (m *truth) setTotal(total corev1.ResourceList) {
-	change := subtract(total, m.total)
-	m.mgr.UpdateClusterTotalResource(change)
-	m.liveQuotas.mgr.UpdateClusterTotalResource(change)
-	m.total = total
+	m.mgr.UpdateClusterTotalResource(subtract(total, m.total))
+	m.setNodes(total)
 }
 
 func (m *truth) ask(name string, used, live, demand corev1.ResourceList) {
@@ -292,9 +290,7 @@ func TestWhoeverObservesWhatIsToldKnowsEveryLimit(t *testing.T) {
 			next := drawAmounts(rt, 300, "total")
 			next[corev1.ResourceCPU] = *resource.NewQuantity(1+next.Cpu().Value(), resource.DecimalSI)
 			next[gpu] = *resource.NewQuantity(1+int64(rapid.IntRange(0, 30).Draw(rt, "total gpu")), resource.DecimalSI)
-			l.mgr.UpdateClusterTotalResource(subtract(next, l.total))
-			l.total = next
-			l.adapter.totalChanged()
+			l.setNodes(next)
 		}
 		setTotal()
 		for at := range wood {

@@ -47,9 +47,9 @@ func (a *Adapter) watch(quotas, nodes, pods Handlers) error {
 		return fmt.Errorf("watching elastic quotas: %w", err)
 	}
 	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { a.totalChanged() },
-		UpdateFunc: a.onNodeUpdate,
-		DeleteFunc: func(any) { a.totalChanged() },
+		AddFunc:    func(obj any) { a.onNode(nil, obj) },
+		UpdateFunc: a.onNode,
+		DeleteFunc: func(obj any) { a.onNode(obj, nil) },
 	}); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
@@ -112,8 +112,9 @@ func treeTotalOf(q *v1alpha1.ElasticQuota) string {
 	return q.Annotations[extension.AnnotationTotalResource] + "/" + q.Labels[extension.LabelQuotaIgnoreDefaultTree]
 }
 
-func (a *Adapter) onNodeUpdate(oldObj, newObj any) {
+func (a *Adapter) onNode(oldObj, newObj any) {
 	before, after := object[corev1.Node](oldObj), object[corev1.Node](newObj)
+	a.roomMoved(a.room.node(before, after))
 	if before == nil || after == nil || !quotav1.Equals(before.Status.Allocatable, after.Status.Allocatable) {
 		a.totalChanged()
 	}
@@ -128,7 +129,11 @@ func (a *Adapter) onPodGone(obj any) {
 
 func (a *Adapter) onPod(oldObj, newObj any) {
 	before, after := object[corev1.Pod](oldObj), object[corev1.Pod](newObj)
-	if before != nil && after != nil && sameRequest(before, after) {
+	same := before != nil && after != nil && sameRequest(before, after)
+	if !same || before.Spec.NodeName != after.Spec.NodeName {
+		a.roomMoved(a.room.pod(before, after))
+	}
+	if same {
 		return
 	}
 	plugin, args := a.captured()

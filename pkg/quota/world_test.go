@@ -354,7 +354,7 @@ func (w *world) setNode(name string, allocatable corev1.ResourceList, adapterFir
 	w.t.Logf("node %s: %v; the adapter first: %v", name, toList(allocatable), adapterFirst)
 	if allocatable == nil {
 		delete(w.nodes, name)
-		w.inOrder(adapterFirst, func() { w.live.OnNodeDelete(old) }, w.adapter.totalChanged)
+		w.inOrder(adapterFirst, func() { w.live.OnNodeDelete(old) }, func() { w.adapter.onNode(old, nil) })
 		return
 	}
 	node := &corev1.Node{
@@ -363,10 +363,10 @@ func (w *world) setNode(name string, allocatable corev1.ResourceList, adapterFir
 	}
 	w.nodes[name] = node
 	if old == nil {
-		w.inOrder(adapterFirst, func() { w.live.OnNodeAdd(node) }, w.adapter.totalChanged)
+		w.inOrder(adapterFirst, func() { w.live.OnNodeAdd(node) }, func() { w.adapter.onNode(nil, node) })
 		return
 	}
-	w.inOrder(adapterFirst, func() { w.live.OnNodeUpdate(old, node) }, func() { w.adapter.onNodeUpdate(old, node) })
+	w.inOrder(adapterFirst, func() { w.live.OnNodeUpdate(old, node) }, func() { w.adapter.onNode(old, node) })
 }
 
 func (w *world) submit(j *worldJob) {

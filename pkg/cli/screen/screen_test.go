@@ -197,6 +197,12 @@ func TestTop(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Status: visibility.QuotaStatus{Max: cpu("9223372036854775807m")}},
 	}
 	golden(t, "top", func(b *bytes.Buffer) error { return Top(b, quotas, "") })
+	root := metav1.ObjectMeta{Name: "koordinator-root-quota"}
+	closed := []visibility.Quota{{ObjectMeta: root, Status: visibility.QuotaStatus{
+		Exists: true, Max: corev1.ResourceList{"cpu": resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("8")},
+		Limit: corev1.ResourceList{"cpu": resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("6")}, Used: gpu,
+	}}}
+	golden(t, "top-closed", func(b *bytes.Buffer) error { return Top(b, closed, "") })
 	golden(t, "top-cpu", func(b *bytes.Buffer) error { return Top(b, quotas, "cpu") })
 	golden(t, "share", func(b *bytes.Buffer) error {
 		return Share(b, append(quotas, visibility.Quota{

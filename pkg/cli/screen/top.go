@@ -19,6 +19,7 @@ package screen
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -45,7 +46,33 @@ func Top(out io.Writer, quotas []visibility.Quota, resource string) error {
 		}
 	}
 	walk("", "", 0)
-	return table(out, "", rows)
+	if err := table(out, "", rows); err != nil {
+		return err
+	}
+	return unusable(out, quotas, resource)
+}
+
+// unusable says what of the cluster no pod can use: there the limit of the top is below its max.
+func unusable(out io.Writer, quotas []visibility.Quota, resource string) error {
+	for i := range quotas {
+		q := &quotas[i]
+		if q.Status.Parent != "" || !q.Status.Exists {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(q.Status.Max)) {
+			all, limit := q.Status.Max[name], q.Status.Limit[name]
+			if resource != "" && string(name) != resource || all.Cmp(limit) <= 0 {
+				continue
+			}
+			all.Sub(limit)
+			_, err := fmt.Fprintf(out, "%s of %s is free on nodes that take no pods: they are cordoned, not ready or being "+
+				"deleted.\n", all.String(), clean(string(name)))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // tree has the quotas below each parent, and below "" those whose parent is not listed.

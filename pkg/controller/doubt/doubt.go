@@ -26,6 +26,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -51,7 +52,7 @@ func (j *Job) Doubts() (doubts []string) {
 	if j.Demand.Problem != nil {
 		return nil // its unit says that
 	}
-	for _, words := range []string{gangTooLarge(j), leastTooLarge(j), podTooLarge(j), unlimited(j), ofParent(j)} {
+	for _, words := range []string{gangTooLarge(j), leastTooLarge(j), noNodeFits(j), unlimited(j), ofParent(j)} {
 		if words != "" {
 			doubts = append(doubts, event.Short(words))
 		}
@@ -93,8 +94,8 @@ func leastTooLarge(j *Job) string {
 	return ""
 }
 
-// podTooLarge finds pods for which no node is large enough.
-func podTooLarge(j *Job) string {
+// noNodeFits finds pods for which no node has the labels that they select, or is large enough.
+func noNodeFits(j *Job) string {
 	if j.Cluster == nil {
 		return ""
 	}
@@ -104,7 +105,12 @@ func podTooLarge(j *Job) string {
 			return ""
 		}
 		request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-		if of, most := j.Cluster.TooLarge(request); of != "" {
+		nodes := j.Cluster.Selected(pod)
+		if len(nodes) == 0 && len(j.Cluster.Nodes) > 0 {
+			return fmt.Sprintf("no node that is there now has the labels and names that a pod of %s selects (%s): unless one "+
+				"comes, the job waits for a node when it has its quota", j.Demand.PodSets[i].Name, selected(pod))
+		}
+		if of, most := survey.TooLarge(nodes, request); of != "" {
 			asks := request[of]
 			return fmt.Sprintf("a pod of %s asks for %s of %s, and no node that is there now has as much with all else that "+
 				"it asks for (%s): unless one comes, the job waits for a node when it has its quota",
@@ -112,6 +118,14 @@ func podTooLarge(j *Job) string {
 		}
 	}
 	return ""
+}
+
+// selected is by which labels a pod selects nodes, for a person.
+func selected(pod *corev1.Pod) string {
+	if len(pod.Spec.NodeSelector) == 0 {
+		return "by its required node affinity"
+	}
+	return labels.Set(pod.Spec.NodeSelector).String()
 }
 
 // unlimited finds a resource for which neither the quota nor one above it has a max.

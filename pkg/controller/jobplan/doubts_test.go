@@ -67,10 +67,16 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 		}, "annotation koord-queue/min-parallelism asks for at least 11 pods of"},
 		"no nodes": {with(&survey.Cluster{}), ""},
 		"some node has it": {with(&survey.Cluster{
-			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "1")}}), ""},
+			Nodes: sized("100m", "1")}), ""},
 		"no node has it": {with(&survey.Cluster{
-			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "400m")}}),
+			Nodes: sized("100m", "400m")}),
 			"500m of cpu, and no node that is there now has as much with all else that it asks for (400m)"},
+		"no node has its labels": {selecting("pool", "gpu", ""), "no node that is there now has the labels and names that " +
+			"a pod of j selects (pool=gpu)"},
+		"a node has its labels": {selecting("pool", "gpu", "1"), ""},
+		"the node with its labels is too small": {selecting("pool", "gpu", "400m"),
+			"500m of cpu, and no node that is there now has as much"},
+		"it names its node":   {selecting(corev1.LabelHostname, "n", ""), ""},
 		"no quota":            {with(&survey.Cluster{Quotas: map[string]survey.Quota{"b": limited("")}}), ""},
 		"its quota limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{"a": limited("", "cpu")}}), ""},
 		"its parent limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{
@@ -103,11 +109,31 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 	}
 }
 
+// sized are nodes without labels.
+func sized(cpu ...string) (nodes []survey.Node) {
+	for _, amount := range cpu {
+		nodes = append(nodes, survey.Node{Size: amounts("cpu", amount), Labels: map[string]string{}})
+	}
+	return nodes
+}
+
+// selecting has the pods select nodes by a label, and one of these nodes there if it has a size.
+func selecting(key, value, size string) func(*scene) *scene {
+	nodes := sized("1")
+	if size != "" {
+		nodes = append(nodes, survey.Node{Size: amounts("cpu", size), Labels: map[string]string{key: value}})
+	}
+	return func(s *scene) *scene {
+		s.job(map[string]any{key: value}, "spec", "template", "spec", "nodeSelector")
+		return s.with(func(o *Situation) { o.Cluster = &survey.Cluster{Nodes: nodes} })
+	}
+}
+
 // Doubts about a job as it was say nothing of what it has become, and its owner cannot write them.
 func TestDoubtsEndWithAChangeOfTheJob(t *testing.T) {
 	s := unqueued(t).job(map[string]any{v1alpha1.AnnotationDoubts: "forged"}, "metadata", "annotations").
 		with(func(o *Situation) {
-			o.Cluster = &survey.Cluster{Nodes: []corev1.ResourceList{amounts("cpu", "400m")}}
+			o.Cluster = &survey.Cluster{Nodes: sized("400m")}
 		})
 	s = created(t, s)
 	require.Contains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], "no node that is there now has as much")

@@ -69,7 +69,7 @@ spec:
 		"by label, to another": {batch, job(labels+"x}}, ", mine), `scheduler "x"`},
 
 		"every group of Ray":           {rayJobs, ray(mine, mine), ""},
-		"one group of Ray":             {rayJobs, ray(mine, ""), "set .spec.rayClusterSpec.workerGroupSpecs.0.template.spec.schedulerName"},
+		"one group of Ray":             {rayJobs, ray(mine, ""), "set .spec.rayClusterSpec.workerGroupSpecs.0.template."},
 		"the section of Spark":         {sparks, spark("", mine), ""},
 		"the batch scheduler of Spark": {sparks, spark("batchScheduler: koord-scheduler, ", ""), ""},
 		"the configuration of Spark": {sparks,

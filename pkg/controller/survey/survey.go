@@ -20,13 +20,10 @@ package survey
 import (
 	"context"
 	"hash/maphash"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -42,8 +39,8 @@ import (
 // Cluster is as much of nodes and quotas as tells what can never be. It may be some minutes old, and nothing is decided
 // by it: people are warned.
 type Cluster struct {
-	// Nodes are the different sizes of nodes that pods may come on; none where that is not known.
-	Nodes []corev1.ResourceList
+	// Nodes are the different nodes that pods may come on; none where that is not known.
+	Nodes []Node
 	// Quotas by name.
 	Quotas map[string]Quota
 }
@@ -130,15 +127,10 @@ func (s *Survey) readNodes(ctx context.Context, into *Cluster) error {
 			return err
 		}
 		for i := range nodes.Items {
-			size := nodes.Items[i].Status.Allocatable
-			hash.Reset()
-			for _, name := range slices.Sorted(maps.Keys(size)) {
-				amount := size[name]
-				_, _ = hash.WriteString(string(name) + "=" + amount.String() + ";")
-			}
-			if sum := hash.Sum64(); !known[sum] {
+			node := nodeOf(&nodes.Items[i], len(into.Nodes) < mostLabelled)
+			if sum := node.hash(&hash); !known[sum] {
 				known[sum] = true
-				into.Nodes = append(into.Nodes, size)
+				into.Nodes = append(into.Nodes, node)
 			}
 		}
 		if nodes.Continue == "" {
@@ -171,29 +163,4 @@ func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
 			return nil
 		}
 	}
-}
-
-// TooLarge names a resource of which no node has as much as a pod asks for, among those that it asks for; empty if some
-// node is large enough, or none is known. most is what the largest has of it.
-func (c *Cluster) TooLarge(request corev1.ResourceList) (of corev1.ResourceName, most resource.Quantity) {
-	for i, size := range c.Nodes {
-		name, has := lacking(request, size)
-		if name == "" {
-			return "", resource.Quantity{}
-		}
-		if i == 0 || name < of || name == of && has.Cmp(most) > 0 {
-			of, most = name, has
-		}
-	}
-	return of, most
-}
-
-func lacking(request, size corev1.ResourceList) (corev1.ResourceName, resource.Quantity) {
-	for _, name := range slices.Sorted(maps.Keys(request)) {
-		asks, has := request[name], size[name]
-		if asks.Cmp(has) > 0 {
-			return name, has
-		}
-	}
-	return "", resource.Quantity{}
 }

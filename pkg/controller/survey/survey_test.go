@@ -44,11 +44,12 @@ func cpu(amount string) corev1.ResourceList {
 	return corev1.ResourceList{"cpu": resource.MustParse(amount)}
 }
 
-// The survey keeps the different sizes of nodes, and looks again when some minutes are over.
+// The survey keeps the different sizes and labels of nodes, and looks again when some minutes are over.
 func TestSurvey(t *testing.T) {
 	builder := fake.NewClientBuilder()
 	for i := range 5 {
-		builder = builder.WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)},
+		builder = builder.WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i),
+			Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("n", i), "pool": fmt.Sprint(i / 4)}},
 			Status: corev1.NodeStatus{Allocatable: cpu(fmt.Sprint(1 + i%2))}})
 	}
 	quota := &unstructured.Unstructured{Object: map[string]any{
@@ -69,7 +70,9 @@ func TestSurvey(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(epoch)
 	s := New(live, clock)
 	seen := s.Look(t.Context())
-	require.ElementsMatch(t, []corev1.ResourceList{cpu("1"), cpu("2")}, seen.Nodes)
+	require.ElementsMatch(t, []Node{
+		{cpu("1"), map[string]string{"pool": "0"}}, {cpu("2"), map[string]string{"pool": "0"}},
+		{cpu("1"), map[string]string{"pool": "1"}}}, seen.Nodes, "nodes that differ in their names alone are one")
 	require.Equal(t, map[string]Quota{
 		"a": {Parent: "b", IsParent: true, Limited: sets.New[corev1.ResourceName]("cpu")}}, seen.Quotas)
 	require.Same(t, seen, s.Look(t.Context()))

@@ -252,6 +252,8 @@ func (st *story) quota(a arguments) {
 			q.Limit, q.Shared = st.resources(value), true
 		case "total": // the runtimes of the quotas below that have a weight are computed
 			q.Limit, q.Max, q.Terms.Part = st.resources(value), st.resources(value), shares.Top
+		case "usable": // after total: the part of it that pods can use
+			q.Limit = st.resources(value)
 		case "weight":
 			q.Shared, q.Terms.Part, q.Terms.Weight, q.Limit = true, shares.Sharing, st.resources(value), resources.List{}
 		case "requested":

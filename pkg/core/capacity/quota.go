@@ -24,7 +24,7 @@ import (
 // Quota is an observation of one level of the quota tree, as Koordinator knows it now.
 type Quota struct {
 	Name string
-	// Parent is the next level up; "" for the top, whose Limit is the cluster total.
+	// Parent is the next level up; "" for the top. Max of the top is the cluster total, Limit the part that pods can use.
 	Parent string
 	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it). Min is spec.min, the limit
 	// of what is non-preemptible; the top has none. A resource that a list does not name is unlimited there. In
@@ -65,6 +65,14 @@ func (s *Terms) same(o *Terms) bool {
 
 // computed says whether the limit is a share that is computed here.
 func (q *Quota) computed() bool { return q.Shared && q.Terms.Part == shares.Sharing }
+
+// most is what there is to share out at the top, and max elsewhere. The max of the top counts nodes that take no pods.
+func (q *Quota) most() resources.List {
+	if q.Terms.Part == shares.Top {
+		return q.Limit.Mask(q.Max)
+	}
+	return q.Max
+}
 
 // limited names what the limit names; the amounts are of no meaning.
 func (q *Quota) limited() resources.List {

@@ -46,7 +46,7 @@ func (r *runtimes) set(q *Quota) {
 		return
 	}
 	r.shares.Set(q.Name, shares.Spec{
-		Part: q.Terms.Part, Parent: q.Parent, Min: q.Min, Max: q.Max, Weight: q.Terms.Weight,
+		Part: q.Terms.Part, Parent: q.Parent, Min: q.Min, Max: q.most(), Weight: q.Terms.Weight,
 		KeepsMin: q.KeepsMin, ScalesMin: q.Terms.ScalesMin, GuaranteesUsed: q.Terms.GuaranteesUsed,
 	})
 	if q.Terms.Part != shares.Top {

@@ -298,6 +298,21 @@ func sharing(name, parent string, most int64) Quota {
 	}
 }
 
+// What the top has to share out is its limit. Its max counts capacity that no pod can use.
+func TestOnlyTheLimitOfTheTopIsShared(t *testing.T) {
+	tree := NewTree(ledger.New())
+	tree.Set(Quota{Name: "root", Limit: cpu(6), Max: cpu(10), Terms: Terms{Part: shares.Top}})
+	tree.Set(sharing("a", "root", 10))
+	tree.Want("a", func(sum *resources.Sum) { sum.Add(cpu(9)) })
+	limit, _ := tree.LimitOf("a")
+	require.Equal(t, cpu(6), limit)
+	structure := tree.Structure()
+	tree.Set(Quota{Name: "root", Limit: cpu(8), Max: cpu(10), Terms: Terms{Part: shares.Top}})
+	limit, _ = tree.LimitOf("a")
+	require.Equal(t, cpu(8), limit)
+	require.Equal(t, structure, tree.Structure(), "no way in the tree is another one")
+}
+
 // A limit that is computed follows from what pods and units ask for, and from the total.
 func TestComputedLimit(t *testing.T) {
 	l := ledger.New()

@@ -72,6 +72,10 @@ func bound(sh *decide.Shortage) string {
 	if sh.Guaranteed > 0 {
 		limit += fmt.Sprintf(", guaranteed to others %s", resources.Format(sh.Resource, sh.Guaranteed))
 	}
+	if sh.Kind == decide.LimitTotal && sh.HasMax && sh.Max > sh.Limit {
+		limit += fmt.Sprintf(", without %s that is free on nodes that take no pods",
+			resources.Format(sh.Resource, resources.SaturatingSub(sh.Max, sh.Limit)))
+	}
 	if sh.Kind == decide.LimitRuntime && sh.HasMax {
 		limit += " of max " + resources.Format(sh.Resource, sh.Max)
 	}

@@ -92,9 +92,9 @@ func (s *Found) TemplatePath() Path {
 	}
 }
 
-// SchedulerAt is the path of the field of the job that names the scheduler of the pods; nil where the operator of the job
+// SchedulerOf is the path of the field of the job that names the scheduler of the pods; nil where the operator of the job
 // alone decides.
-func (s *Found) SchedulerAt() Path {
+func SchedulerOf(s *Found) Path {
 	switch given := s.SchedulerName; {
 	case len(given.Path) > 0 && given.OfJob:
 		return given.Path
@@ -169,7 +169,7 @@ func (s *Found) ReadTemplate() (map[string]any, error) {
 			return nil, err
 		}
 	}
-	value = s.withScheduler(s.withAdded(value))
+	value = withScheduler(s, s.withAdded(value))
 	for key, given := range map[MetadataKey]Source{
 		LabelsKey: s.Labels, AnnotationsKey: s.Annotations,
 	} {
@@ -181,7 +181,7 @@ func (s *Found) ReadTemplate() (map[string]any, error) {
 }
 
 // withScheduler is a template with the scheduler that a field outside of it names; the template itself is not changed.
-func (s *Found) withScheduler(template map[string]any) map[string]any {
+func withScheduler(s *Found, template map[string]any) map[string]any {
 	spec, _ := template["spec"].(map[string]any)
 	var name any
 	if given := s.SchedulerName; given.OfJob {
