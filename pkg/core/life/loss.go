@@ -47,6 +47,7 @@ func (d *Loss) Apply(in *unit.Unit) {
 		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
 	}
 	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
+	in.Kept = false
 	in.SetNothingHeld()
 	in.BecomeWhole()
 	in.Move()
