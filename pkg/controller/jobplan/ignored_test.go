@@ -47,8 +47,9 @@ func TestUnpreemptableIsToldWhereItHasNoEffect(t *testing.T) {
 		effective *v1alpha1.Effective
 		want      string
 	}{
-		"no queue lets it":      {"false", nil, "tell [IgnoredKey]; job suspend=false [Admitted]"},
-		"its queue does not":    {"false", &v1alpha1.Effective{Queue: "q"}, "tell [IgnoredKey]; job suspend=false [Admitted]"},
+		"no queue lets it": {"false", nil, "tell [IgnoredKey]; job suspend=false [Admitted]"},
+		"its queue does not": {"false", &v1alpha1.Effective{Queue: "q"},
+			"tell [IgnoredKey]; job suspend=false [Admitted]"},
 		"its queue does":        {"false", &v1alpha1.Effective{Preemptable: ptr.To(false)}, "job suspend=false [Admitted]"},
 		"it asks for something": {"true", nil, "job suspend=false [Admitted]"},
 		"it asks for nothing":   {"", nil, "job suspend=false [Admitted]"},

@@ -73,8 +73,8 @@ var table = []Row{
 	{Volcano, "volcano.sh/queue-name", Honoured, ""},
 	{Volcano, volcanoAnnotation, Honoured, "on a pod template"},
 	{Volcano, "scheduling.k8s.io/group-name", Told, "use annotations of a gang: PodGroups of Volcano are not read"},
-	{Volcano, "volcano.sh/preemptable", Told, "use quota.scheduling.koordinator.sh/preemptible, which draws on min alone, or " +
-		"koord-queue/preemptable"},
+	{Volcano, "volcano.sh/preemptable", Told, "use quota.scheduling.koordinator.sh/preemptible, which draws on min " +
+		"alone, or koord-queue/preemptable"},
 }
 
 // Rows of all keys, by system.
