@@ -162,7 +162,10 @@ func (d *admitWrite) label() (kind writeKind, reason string) {
 
 func (d *admitWrite) appliedTo(u *objects.Unit) bool { return u.Phase.Holds() }
 func (d *admitWrite) keepsAdmission() bool           { return false }
-func (d *admitWrite) hold(c *unit.Unit)              { holdRequest(c, d.Attempt) }
+func (d *admitWrite) hold(c *unit.Unit) {
+	holdRequest(c, d.Attempt)
+	c.Kept = d.Unit.Kept
+}
 
 func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[string]any {
 	u, at, attempt := rec.object, metav1.NewTime(now), d.Attempt
@@ -190,6 +193,10 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 			Message: "admitted again", ObservedGeneration: u.Generation, LastTransitionTime: at,
 		})
 	}
+	shown := effective(rec, d.Request)
+	if d.Unit.Kept {
+		shown["preemptable"] = false
+	}
 	status := map[string]any{
 		"phase":            string(phase),
 		"attempts":         attempt,
@@ -197,7 +204,7 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
-		"effective":        effective(rec, d.Request),
+		"effective":        shown,
 	}
 	if u.Message != "" {
 		status["message"] = "" // most have none, and a field that is not there costs nothing

@@ -241,7 +241,7 @@ func effective(rec *unitRecord, held resources.List) map[string]any {
 	if held.Len() > 0 {
 		fields["held"] = objects.Shorten(held.String())
 	} else if rec.object.Attempts > 0 {
-		fields["held"] = nil
+		fields["held"], fields["preemptable"] = nil, nil
 	}
 	return fields
 }

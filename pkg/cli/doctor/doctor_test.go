@@ -215,7 +215,8 @@ func (w *world) read(t *testing.T) *Installation {
 	} {
 		require.NoError(t, add(scheme))
 	}
-	objects := fake.NewClientBuilder().WithReturnManagedFields().WithScheme(scheme).WithObjects(w.objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fake.NewClientBuilder().WithReturnManagedFields().WithScheme(scheme).WithObjects(w.objects...)
+	objects := builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			review := o.(*authorizationv1.SubjectAccessReview)
 			attributes := review.Spec.ResourceAttributes

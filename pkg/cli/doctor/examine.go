@@ -308,9 +308,9 @@ func (i *Installation) policies() (f []Finding) {
 			missing = append(missing, policyPrefix+name)
 		}
 	}
-	enforced, ofKinds := refuses(i, policyPrefix+"quota"), kindsThatWarn(i)
+	ofKinds := kindsThatWarn(i)
 	for policy := range i.Bindings {
-		if strings.HasPrefix(policy, policyPrefix) && !refuses(i, policy) && !(enforced && ofKinds.covers(policy)) {
+		if strings.HasPrefix(policy, policyPrefix) && !refuses(i, policy) && !ofKinds.covers(policy) {
 			warn = append(warn, policy)
 		}
 	}
@@ -326,9 +326,7 @@ func (i *Installation) policies() (f []Finding) {
 			fmt.Sprintf("%d policies of tenancy warn and do not refuse.", len(warn)),
 			"Set their validationActions to Deny once nothing is warned of."})
 	}
-	if enforced {
-		f = append(f, ofKinds.findings()...)
-	}
+	f = append(f, ofKinds.findings()...)
 	if i.Tenancy == nil && !i.couldNotRead("ConfigMap "+i.QueueNamespace+"/"+tenancyConfigMap) {
 		f = append(f, Finding{Error, "PolicyParametersMissing",
 			fmt.Sprintf("ConfigMap %s/%s does not exist: the API server refuses jobs.",

@@ -39,9 +39,13 @@ func refuses(i *Installation, policy string) bool {
 // warningKinds are the names of the kinds with a policy that warns, with these policies.
 type warningKinds map[string][]string
 
-// kindsThatWarn are among the managed and the built-in kinds. Jobs of a kind that is not managed become pods, too.
+// kindsThatWarn are among the managed and the built-in kinds, where the policies of Jobs refuse. Jobs of a kind that is
+// not managed become pods, too.
 func kindsThatWarn(i *Installation) warningKinds {
 	found := warningKinds{}
+	if !refuses(i, policyPrefix+"quota") {
+		return found
+	}
 	for _, kind := range slices.Concat(i.Managed, jobkind.Builtin()) {
 		if found[kind.String()] != nil {
 			continue

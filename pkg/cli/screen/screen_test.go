@@ -108,10 +108,14 @@ func TestWhy(t *testing.T) {
 		{Type: v1alpha1.ConditionPodsReady, Status: metav1.ConditionFalse, Reason: "PodsNotCreated",
 			Message: `pods of the job cannot be created; the job's own controller says: "exceeded quota: small"`},
 	}
+	kept := waiting("kept", "", "")
+	kept.Status.Phase, kept.Status.Effective.Held = v1alpha1.PhaseRunning, "cpu: 4"
+	kept.Status.Effective.Preemptable = ptr.To(false)
 	doubted := waiting("doubted", "QuotaExceeded", `quota "research": cpu`)
 	doubted.Annotations = map[string]string{v1alpha1.AnnotationDoubts: "a pod of main asks for 9 of cpu\n\x1b[2Janother"}
 	for name, s := range map[string]*Story{
 		"why-doubted": {Unit: doubted},
+		"why-kept":    {Unit: kept},
 		"why-stalled": {Unit: stalled, Live: &visibility.Unit{Status: visibility.UnitStatus{
 			LosesQuotaAt: ptr.To(before(-9 * time.Minute)), LosesQuotaFor: "IdleReservation",
 		}}},

@@ -27,6 +27,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
@@ -107,6 +108,9 @@ func (p *pageWriter) summary(now time.Time, s *Story) {
 	rows = append(rows, []string{"Asks for:", e.Requested})
 	if e.Held != "" {
 		rows = append(rows, []string{"Holds:", e.Held})
+	}
+	if !ptr.Deref(e.Preemptable, true) {
+		rows = append(rows, []string{"Preemptable:", "no, as long as its queue has allowUnpreemptable"})
 	}
 	p.table(rows)
 }

@@ -17,6 +17,8 @@ limitations under the License.
 package jobplan
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
@@ -38,4 +40,15 @@ func ignoredKeys(s *Situation) []Action {
 		}
 	}
 	return told
+}
+
+// unkept tells of a job that asks to keep what it holds, while its unit was admitted without.
+func unkept(s *Situation) []Action {
+	e, asks := s.Unit.Status.Effective, s.Job.Object.GetAnnotations()[v1alpha1.AnnotationPreemptable] == "false"
+	if !asks || e != nil && !ptr.Deref(e.Preemptable, true) {
+		return nil
+	}
+	return []Action{tell(event.Warning(formerkey.Reason, "Resume", v1alpha1.AnnotationPreemptable+
+		" has no effect: the job may be suspended for others. It counts at the admission, in a queue with "+
+		"spec.preemption.allowUnpreemptable"))}
 }

@@ -100,7 +100,7 @@ func resume(s *Situation) (Decision, bool) {
 			return resetStart(s), true
 		}
 		step.After = after.Job()
-		return do(step), true
+		return do(append(unkept(s), step)...), true
 	}
 	if !chargedElsewhere(s) && len(checkUpdates(s.Unit)) == 0 {
 		step.Plain = after.Copy().Job() // else templates become mutable once the suspension has been noted
@@ -109,7 +109,7 @@ func resume(s *Situation) (Decision, bool) {
 		return do(NotResumed(s.Unit, err, s.Now)...), true
 	}
 	step.After = after.Job()
-	return do(step), true
+	return do(append(unkept(s), step)...), true
 }
 
 // release lets the job go with as many pods as it was admitted with, or says why it must not go.

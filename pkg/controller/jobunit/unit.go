@@ -319,7 +319,7 @@ func correctMeta(u, want *v1alpha1.QueueUnit) {
 	for _, key := range []string{
 		v1alpha1.QueueNameKey, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationAdopted,
 		v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationJobDefaults, v1alpha1.QueuePathKey,
-		v1alpha1.AnnotationUnsuspendable,
+		v1alpha1.AnnotationUnsuspendable, v1alpha1.AnnotationPreemptable,
 	} {
 		Set(u.Annotations, key, want.Annotations[key])
 	}

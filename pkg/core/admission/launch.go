@@ -53,6 +53,7 @@ func (r *roster) admit(u *record, gets unit.Size, borrows bool, plan *writes.Pla
 	for _, c := range life.AdmissionChecks(r.facts(time.Time{}, u)) {
 		checks = append(checks, c.Name)
 	}
+	u.spec.Kept = u.spec.Unpreemptable && r.lines.queue(u.spec.Queue).spec.Preemption.Keeps // whatever it says since
 	r.launch(u, func() { u.becomeAdmitting(gets, checks) })
 	r.hold(u, gets.Request)
 	plan.Admit = append(plan.Admit, writes.Admit{

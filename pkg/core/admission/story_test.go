@@ -334,6 +334,8 @@ func (st *story) queue(a arguments) {
 			q.Preemption.MinRunTime = time.Duration(st.number(value)) * time.Second
 		case "protected":
 			q.Preemption.Protected = value == "true"
+		case "keeps":
+			q.Preemption.Keeps = value == "true"
 		case "drains":
 			q.Held, q.Drains = value == "true", value == "true"
 		case "held":
@@ -470,6 +472,8 @@ func (st *story) setUnit(u *unit.Unit, key, value string) {
 		u.GangGroup, u.Gangs, _ = strings.Cut(value, "/")
 	case "preemptible":
 		u.NonPreemptible = value == "false"
+	case "preemptable":
+		u.Unpreemptable = value == "false"
 	case "active":
 		u.Active = value == "true"
 	case "heartbeat": // seconds after the beginning
@@ -604,7 +608,7 @@ func (st *story) settle(a arguments) {
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Become(record.tenure.next, record.tenure.nextPods)
 		u.Phase, u.Attempts, u.Held, u.HeldPods = unit.PhaseDequeued, attempt, u.Request, u.Pods
-		u.Admitted, u.Said, u.TakesFrom = st.now, nil, ""
+		u.Admitted, u.Said, u.TakesFrom, u.Kept = st.now, nil, "", record.spec.Kept
 		if names := record.tenure.checks; len(names) > 0 {
 			u.Phase, u.Checks = unit.PhaseReserved, unit.Asked(names)
 		}

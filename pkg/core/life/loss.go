@@ -48,6 +48,7 @@ func (d *Loss) Apply(in *unit.Unit) {
 	}
 	in.Executed, in.RanSince, in.Checks = d.Executed, time.Time{}, nil
 	in.Ready, in.NotReadySince = false, time.Time{}
+	in.Kept = false
 	in.SetNothingHeld()
 	in.BecomeWhole()
 	in.Move()

@@ -85,6 +85,8 @@ type Preemption struct {
 	// Adopted: also those that ran before they were queued are.
 	MinRunTime         time.Duration
 	Protected, Adopted bool
+	// Keeps: none is ever taken that asked for that before it was admitted.
+	Keeps bool
 	// DryRun: its units are only told what they would take.
 	DryRun bool
 }

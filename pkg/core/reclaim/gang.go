@@ -40,6 +40,7 @@ var inGang = [protections]struct {
 	NotSuspendable: {stays: true},
 	NonPreemptible: {stays: true},
 	ByItsQueue:     {stays: true},
+	ByItself:       {stays: true},
 	InFlight:       {rank: 1}, // it is not known what the group holds
 	Unprotected:    {rank: 2},
 	ByRunTime:      {rank: 3},

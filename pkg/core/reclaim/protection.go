@@ -35,6 +35,7 @@ const (
 	NonPreemptible
 	Adopted
 	ByItsQueue
+	ByItself  // it asked for that before it was admitted
 	InFlight  // a write of it is
 	ByRunTime // until it has run for long enough
 	protections
@@ -53,6 +54,8 @@ func ProtectionOf(
 		return Adopted, until
 	case q.Protected:
 		return ByItsQueue, until
+	case q.Keeps && in.Kept:
+		return ByItself, until
 	}
 	if until = in.Admitted.Add(q.MinRunTime); now.Before(until) {
 		return ByRunTime, until

@@ -293,13 +293,9 @@ func (a amounts) at(l *capacity.Level, number int) int64 {
 // look finds of which resources there is too little.
 func (s *Search[T]) look() {
 	s.short = make([]bool, len(s.Ask.Need))
-	for _, lim := range s.Ask.Limits {
-		for i := range s.Ask.Need {
-			s.short[i] = s.short[i] || s.lacks(lim, i)
-		}
-	}
 	for i := range s.short {
-		s.short[i] = s.short[i] || s.right.lacks(i)
+		lacks := func(lim *capacity.Limit) bool { return s.lacks(lim, i) }
+		s.short[i] = slices.ContainsFunc(s.Ask.Limits, lacks) || s.right.lacks(i)
 	}
 }
 

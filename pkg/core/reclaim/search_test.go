@@ -316,6 +316,7 @@ func TestAGangGroupIsTakenBesideASmallUnit(t *testing.T) {
 		"non-preemptible":        {"b", NonPreemptible, "v"},
 		"not to be suspended":    {"b", NotSuspendable, "v"},
 		"kept by its queue":      {"b", ByItsQueue, "v"},
+		"kept by its owner":      {"b", ByItself, "v"},
 		"just admitted":          {"b", ByRunTime, "s v"},
 		"adopted":                {"b", Adopted, "s v"},
 		"within its min":         {"c", Unprotected, "s v"},
@@ -405,6 +406,7 @@ func TestObstacles(t *testing.T) {
 
 func TestProtectionOf(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	kept, asks := unit.Unit{Stated: unit.Stated{Kept: true}}, unit.Unit{Stated: unit.Stated{Unpreemptable: true}}
 	for name, tc := range map[string]struct {
 		unit           unit.Unit
 		policy         queue.Preemption
@@ -412,12 +414,15 @@ func TestProtectionOf(t *testing.T) {
 		want           Protection
 		until          time.Duration
 	}{
-		"a job":                       {},
-		"pods that nobody owns":       {unit: unit.Unit{Unsuspendable: true}, want: NotSuspendable},
-		"non-preemptible":             {nonPreemptible: true, want: NonPreemptible},
-		"adopted":                     {unit: unit.Unit{Adopted: true}, want: Adopted},
-		"adopted, and its queue lets": {unit: unit.Unit{Adopted: true}, policy: queue.Preemption{Adopted: true}},
-		"its queue keeps it":          {policy: queue.Preemption{Protected: true}, want: ByItsQueue},
+		"a job":                          {},
+		"pods that nobody owns":          {unit: unit.Unit{Unsuspendable: true}, want: NotSuspendable},
+		"non-preemptible":                {nonPreemptible: true, want: NonPreemptible},
+		"adopted":                        {unit: unit.Unit{Adopted: true}, want: Adopted},
+		"adopted, and its queue lets":    {unit: unit.Unit{Adopted: true}, policy: queue.Preemption{Adopted: true}},
+		"its queue keeps it":             {policy: queue.Preemption{Protected: true}, want: ByItsQueue},
+		"it asked before":                {unit: kept, policy: queue.Preemption{Keeps: true}, want: ByItself},
+		"it asks for that since":         {unit: asks, policy: queue.Preemption{Keeps: true}},
+		"it asked, and its queue is not": {unit: kept},
 		"it has just begun": {
 			policy: queue.Preemption{MinRunTime: 90 * time.Second}, want: ByRunTime, until: 30 * time.Second,
 		},

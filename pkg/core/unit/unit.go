@@ -121,6 +121,9 @@ type Stated struct {
 	Sizes *Sizes
 	// TakesFrom are the holds that it takes back while it waits, by the rules of package reclaim; empty for none.
 	TakesFrom string
+	// Unpreemptable: it asks that nobody takes what it will hold. Kept: it asked before it was admitted, and its queue let
+	// it.
+	Unpreemptable, Kept bool
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason
 	InvalidMessage string

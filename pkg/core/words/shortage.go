@@ -170,6 +170,7 @@ func (to Reader) limit(level string, isMin bool) string {
 var protected = [...]string{
 	reclaim.NotSuspendable: "jobs that cannot be suspended", reclaim.NonPreemptible: "non-preemptible jobs",
 	reclaim.Adopted: "jobs that ran before they were queued", reclaim.ByItsQueue: "jobs of queues that keep them",
+	reclaim.ByItself: "jobs that their owners keep from preemption",
 	reclaim.InFlight: "jobs whose status is being written", reclaim.ByRunTime: "jobs that have just begun",
 }
 

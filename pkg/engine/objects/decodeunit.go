@@ -125,6 +125,7 @@ func (u *Unit) readMeta(labels, annotations map[string]string) {
 	u.readGangs(annotations[v1alpha1.AnnotationGangGroup], annotations[v1alpha1.AnnotationGangs])
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
 	_, u.Unsuspendable = annotations[v1alpha1.AnnotationUnsuspendable]
+	u.Unpreemptable = annotations[v1alpha1.AnnotationPreemptable] == "false"
 	if text := annotations[v1alpha1.AnnotationHeartbeat]; text != "" {
 		u.Heartbeat, _ = time.Parse(time.RFC3339, text) // what is no time is no heartbeat
 	}
@@ -337,7 +338,8 @@ type unitHolding struct {
 	Attempts   int64     `json:"attempts"`
 	Admissions []heldSet `json:"admissions"`
 	Effective  struct {
-		Quota string `json:"quota"`
+		Quota       string `json:"quota"`
+		Preemptable *bool  `json:"preemptable"`
 	} `json:"effective"`
 }
 
@@ -380,7 +382,7 @@ func (u *Unit) readStatus(text json.RawMessage) (status unitStatus) {
 		_ = Read(text, &status.unitHolding) // as far as it goes (I1)
 	}
 	if u.Phase = unit.Phase(sharedText(status.Phase)); u.Phase.Holds() {
-		u.HeldIn = sharedText(status.Effective.Quota)
+		u.HeldIn, u.Kept = sharedText(status.Effective.Quota), !ptr.Deref(status.Effective.Preemptable, true)
 	}
 	u.Attempts, u.Message, u.Conditions = status.Attempts, status.Message, status.Conditions
 	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time

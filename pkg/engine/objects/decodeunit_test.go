@@ -181,6 +181,10 @@ func TestFieldsOfUnits(t *testing.T) {
 			func(u *Unit) any { return u.Owned }, true},
 		"unsuspendable": {`"annotations":{"koord-queue/unsuspendable":"true"}`, "",
 			func(u *Unit) any { return u.Unsuspendable }, true},
+		"unpreemptable": {`"annotations":{"koord-queue/preemptable":"false"}`, "",
+			func(u *Unit) any { return u.Unpreemptable }, true},
+		"unpreemptable, in other words": {`"annotations":{"koord-queue/preemptable":"no"}`, "",
+			func(u *Unit) any { return u.Unpreemptable }, false},
 		"names are exact": {"", `"Priority":7,"REQUEST":{"cpu":"1"}`,
 			func(u *Unit) any { return u.Priority == nil && u.Request.Len() == 0 }, true},
 		"text with escapes": {"", `"queue":"a\u00e9\n"`, func(u *Unit) any { return u.Queue }, "aé\n"},
@@ -226,12 +230,14 @@ func TestWhatKoordQueueAdmittedHoldsTheRequest(t *testing.T) {
 // Each fact that the core reads as an object says it is read from one of these.
 func TestEachFactIsReadFromAnObject(t *testing.T) {
 	whole := unitIn(t, `{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{
-		"koord-queue/heartbeat":"2026-01-01T00:00:01Z","koord-queue/gang-group":"x,y","koord-queue/gangs":"x"}},
+		"koord-queue/heartbeat":"2026-01-01T00:00:01Z","koord-queue/gang-group":"x,y","koord-queue/gangs":"x",
+		"koord-queue/preemptable":"false"}},
 		"spec":{"maximumExecutionTimeSeconds":60,"podSet":[{"name":"m","count":2,"minCount":1,
 			"template":{"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"1"}}}]}}}]},
 		"status":{"phase":"Running","attempts":1,"lastAllocateTime":"2026-01-01T00:00:02Z",
 			"accumulatedPastExecutionTimeSeconds":5,"executionStartTime":"2026-01-01T00:00:04Z",
 			"preemption":{"attempts":1,"holds":["d/1"]},
+			"effective":{"preemptable":false},
 			"requeueState":{"count":1,"requeueAt":"2026-01-01T00:00:03Z"},
 			"admissions":[{"name":"m","replicas":2,"resources":{"cpu":"2"}}]}}`)
 	require.Empty(t, whole.Invalid, whole.InvalidMessage)

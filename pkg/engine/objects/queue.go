@@ -100,6 +100,7 @@ func (q *Queue) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 			Reclaim: victims[ptr.Deref(p.Reclaim, "")], WithinQueue: victims[ptr.Deref(p.WithinQueue, "")],
 			MinRunTime: queue.DefaultMinRunTime,
 			Protected:  !ptr.Deref(p.Preemptable, true), Adopted: p.PreemptAdopted, DryRun: p.DryRun,
+			Keeps: p.AllowUnpreemptable,
 		}
 		if n := p.MinRunTimeSeconds; n != nil {
 			q.Spec.Preemption.MinRunTime = min(secondsOf(int64(*n)), queue.MostMinRunTime)

@@ -67,13 +67,14 @@ var table = []Row{
 		"have them bound together"},
 	{YuniKorn, "yunikorn.apache.org/schedulingPolicyParameters", Told, "use spec.timeouts of the Queue"},
 	{YuniKorn, "yunikorn.apache.org/allow-preemption", Told, "use quota.scheduling.koordinator.sh/preemptible, which " +
-		"draws on min alone"},
+		"draws on min alone, or koord-queue/preemptable"},
 	{YuniKorn, "yunikorn.apache.org/user.info", Told, "quotas are not for users; use the verb use"},
 
 	{Volcano, "volcano.sh/queue-name", Honoured, ""},
 	{Volcano, volcanoAnnotation, Honoured, "on a pod template"},
 	{Volcano, "scheduling.k8s.io/group-name", Told, "use annotations of a gang: PodGroups of Volcano are not read"},
-	{Volcano, "volcano.sh/preemptable", Told, "use quota.scheduling.koordinator.sh/preemptible, which draws on min alone"},
+	{Volcano, "volcano.sh/preemptable", Told, "use quota.scheduling.koordinator.sh/preemptible, which draws on min " +
+		"alone, or koord-queue/preemptable"},
 }
 
 // Rows of all keys, by system.
