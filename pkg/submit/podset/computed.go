@@ -151,12 +151,7 @@ func withContainers(list, more any) []any {
 // sparkScheduling makes of a template what Spark and the webhook of spark-operator do. What the section says replaces
 // most of it, its tolerations come in addition. The template, the application and the section select nodes together.
 func sparkScheduling(role string, job, section, spec map[string]any) {
-	conf, _ := Lookup(job, PathOf(".spec.sparkConf")).(map[string]any)
-	for _, key := range []string{"spark.kubernetes.scheduler.name", "spark.kubernetes." + role + ".scheduler.name"} {
-		if name, ok := conf[key].(string); ok && name != "" {
-			spec["schedulerName"] = name
-		}
-	}
+	configuredScheduler(role, job, spec)
 	for _, key := range []string{
 		"priorityClassName", "schedulerName", "affinity", "runtimeClassName", "terminationGracePeriodSeconds",
 	} {
@@ -186,6 +181,16 @@ func sparkScheduling(role string, job, section, spec map[string]any) {
 	}
 	if scheduler, ok := Lookup(job, PathOf(".spec.batchScheduler")).(string); ok && scheduler != "" {
 		spec["schedulerName"] = scheduler // whatever the section says
+	}
+}
+
+// configuredScheduler names the scheduler that the configuration of Spark has for the pods of a role.
+func configuredScheduler(role string, job, spec map[string]any) {
+	conf, _ := Lookup(job, PathOf(".spec.sparkConf")).(map[string]any)
+	for _, key := range []string{"spark.kubernetes.scheduler.name", "spark.kubernetes." + role + ".scheduler.name"} {
+		if name, ok := conf[key].(string); ok && name != "" {
+			spec["schedulerName"] = name
+		}
 	}
 }
 
