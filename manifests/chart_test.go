@@ -124,12 +124,12 @@ func TestChartHasTheParametersOfPolicies(t *testing.T) {
 func TestChartRefuses(t *testing.T) {
 	const registry = "image.registry=registry.example.com/queue"
 	for text, values := range map[string][]string{
-		"image.registry is empty. Name the registry and path of your images": nil,
-		"No kind of jobs is enabled.":                                        {registry, "kinds.job.enabled=false"},
-		"pytorch":                                                            {registry, "kinds.pytorch.enabled=true"},
-		"defaultReclam":                                                      {registry, "controller.config.defaultReclam=Any"},
-		"want boolean":                                                       {registry, "scheduler.args.protectReservedQuota=1"},
-		"mode":                                                               {registry, "tenancy.mode=on"},
+		"image.registry is empty. Name the registry": nil,
+		"No kind of jobs is enabled.":                {registry, "kinds.job.enabled=false"},
+		"pytorch":                                    {registry, "kinds.pytorch.enabled=true"},
+		"defaultReclam":                              {registry, "controller.config.defaultReclam=x"},
+		"boolean":                                    {registry, "scheduler.args.protectReservedQuota=1"},
+		"mode":                                       {registry, "tenancy.mode=on"},
 		"additional properties 'replicas' not allowed": {registry, "replicas=1"},
 		"author": {registry, "tenancy.parameters.author=a b"},
 	} {
@@ -153,8 +153,8 @@ func helmTemplate(t *testing.T, values []string, flags ...string) (string, error
 	return string(out) + failed.String(), err
 }
 
-// objects of a YAML stream by kind and name. Annotations of Helm are left out. Configurations are decoded; that of managed
-// jobs lists kinds if there are any.
+// objects of a YAML stream by kind and name. Annotations of Helm are left out. Configurations are decoded; that of
+// managed jobs lists kinds if there are any.
 func objects(t *testing.T, stream []byte, kinds ...string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}

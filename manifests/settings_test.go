@@ -40,7 +40,8 @@ import (
 // words are values of fields that take some words alone.
 var words = map[string]string{
 	"DefaultReclaim": "LowerPriority", "UnitTemplates": "Full", "VisibilitySecret": "other/secret",
-	"DefaultQueuePolicy": "Block", "UnknownJobs": "Pass", "BindAddress": "127.0.0.1", "Path": "/history/file", "CertDir": "/other",
+	"DefaultQueuePolicy": "Block", "UnknownJobs": "Pass", "BindAddress": "127.0.0.1", "Path": "/history/file",
+	"CertDir": "/other",
 }
 
 // alter gives each field below a value that is not its default.
@@ -154,7 +155,8 @@ func TestEverySettingIsReachable(t *testing.T) {
 // TestChartTakesAConfigurationOfYourOwn: it is used by the chart as it is.
 func TestChartTakesAConfigurationOfYourOwn(t *testing.T) {
 	own := write(t, "own.yaml", map[string]any{"kind": "KubeSchedulerConfiguration", "parallelism": 3})
-	out, err := helmTemplate(t, []string{"image.registry=registry.invalid/koord-jobqueue"}, "--set-file=scheduler.config="+own)
+	out, err := helmTemplate(t, []string{"image.registry=registry.invalid/koord-jobqueue"},
+		"--set-file=scheduler.config="+own)
 	require.NoError(t, err, out)
 	data := objects(t, []byte(out))["ConfigMap koord-jobqueue-scheduler in koordinator-system"]["data"]
 	require.Equal(t, map[string]any{"scheduler-config.yaml": map[string]any{

@@ -87,24 +87,35 @@ var edits = []struct {
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
 	{"components/tenancy/authors.yaml", regexp.MustCompile(`(?s)\ndata:\n.*`),
 		"\ndata:\n  {{- toYaml .Values.tenancy.parameters | nindent 2 }}\n"},
-	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), strings.ReplaceAll(managedJobsOf(jobkind.Builtin()), "$", "$$")},
+	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`),
+		strings.ReplaceAll(managedJobsOf(jobkind.Builtin()), "$", "$$")},
 	{config, regexp.MustCompile(`\z`), "    {{- with .Values.controller.config }}{{ toYaml . | nindent 4 }}{{ end }}\n"},
 	{schedulerConfig, regexp.MustCompile(`(?s)(  scheduler-config.yaml: \|\n)(.*)\z`),
-		"$1    {{- if .Values.scheduler.config }}{{ .Values.scheduler.config | nindent 4 }}\n    {{- else }}\n$2    {{- end }}\n"},
+		"$1    {{- if .Values.scheduler.config }}{{ .Values.scheduler.config | nindent 4 }}\n" +
+			"    {{- else }}\n$2    {{- end }}\n"},
 	{schedulerConfig, argsInConfig, "$1          {{- $$args := deepCopy .Values.scheduler.args }}\n" +
-		"          {{- if not .Values.visibility.enabled }}{{ $$_ := set $$args \"visibility\" (dict \"port\" 0) }}{{ end }}\n" +
+		"          {{- if not .Values.visibility.enabled }}\n" +
+		"          {{- $$_ := set $$args \"visibility\" (dict \"port\" 0) }}\n          {{- end }}\n" +
 		"          {{- toYaml $$args | nindent 10 }}\n$3"},
-	{deployment, imageLine, `        image: {{ include "image" (list . "jobqueue-controller" .Values.controller.digest) }}`},
+	{deployment, imageLine, imageOf("jobqueue-controller", "controller")},
 	{deployment, replicasLine, "  replicas: {{ .Values.controller.replicas }}"},
-	{deployment, resourcesBlock, "        resources:\n          {{- toYaml .Values.controller.resources | nindent 10 }}\n"},
+	{deployment, resourcesBlock, resourcesOf("controller")},
 	{deployment, podMetadata, restartedBy(".Values.controller.config")},
-	{schedulerDeployment, imageLine, `        image: {{ include "image" (list . "koord-scheduler" .Values.scheduler.digest) }}`},
+	{schedulerDeployment, imageLine, imageOf("koord-scheduler", "scheduler")},
 	{schedulerDeployment, replicasLine, "  replicas: {{ .Values.scheduler.replicas }}"},
-	{schedulerDeployment, resourcesBlock, "        resources:\n          {{- toYaml .Values.scheduler.resources | nindent 10 }}\n"},
+	{schedulerDeployment, resourcesBlock, resourcesOf("scheduler")},
 	{schedulerDeployment, regexp.MustCompile(`(?m)^        ports:$`),
 		"        {{- with .Values.scheduler.flags }}{{ toYaml . | nindent 8 }}{{ end }}\n        ports:"},
 	{schedulerDeployment, podMetadata,
 		restartedBy("list .Values.scheduler.args .Values.scheduler.config .Values.visibility")},
+}
+
+func imageOf(name, process string) string {
+	return fmt.Sprintf("        image: {{ include \"image\" (list . %q .Values.%s.digest) }}", name, process)
+}
+
+func resourcesOf(process string) string {
+	return "        resources:\n          {{- toYaml .Values." + process + ".resources | nindent 10 }}\n"
 }
 
 // restartedBy has pods made anew when values change that are in their configuration.
@@ -273,7 +284,8 @@ func addValues(manifests fs.FS, to string) error {
 
 // addProcesses writes the values of controller and scheduler.
 func addProcesses(manifests fs.FS, text *strings.Builder) error {
-	text.WriteString("\ncontroller:\n  # Fields of its configuration file: docs/reference/configuration.md.\n  config: {}\n")
+	text.WriteString("\ncontroller:\n  # Fields of its configuration file: docs/reference/configuration.md.\n" +
+		"  config: {}\n")
 	if err := addDeployment(manifests, deployment, text); err != nil {
 		return err
 	}
@@ -285,10 +297,11 @@ func addProcesses(manifests fs.FS, text *strings.Builder) error {
 	if args == nil {
 		return fmt.Errorf("%s has no arguments of JobQueue", schedulerConfig)
 	}
-	text.WriteString("\n# The scheduler, next to Koordinator's: docs/operators/install.md, \"The scheduler\".\nscheduler:\n" +
+	text.WriteString("\n# The scheduler, next to Koordinator's: docs/operators/install.md.\nscheduler:\n" +
 		"  # Without it, put the plugin into a scheduler of your own.\n  enabled: true\n" +
 		"  # Further flags of koord-scheduler, such as --v=4.\n  flags: []\n" +
-		"  # The text of a KubeSchedulerConfiguration in place of the shipped one and of args: --set-file scheduler.config=FILE.\n" +
+		"  # The text of a KubeSchedulerConfiguration in place of the shipped one and of args:\n" +
+		"  # --set-file scheduler.config=FILE.\n" +
 		"  config: \"\"\n" +
 		"  # Arguments of the plugin JobQueue: docs/reference/configuration.md.\n  args:\n")
 	for line := range strings.Lines(args[2]) {

@@ -126,8 +126,8 @@ func writeConfigMap(from, to string) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Generated from %s by hack/generate.sh. DO NOT EDIT.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n"+
-		"  name: koord-jobqueue-scheduler\n  namespace: koordinator-system\ndata:\n  %s: |\n", from, from)
+	fmt.Fprintf(&text, "# Generated from %s by hack/generate.sh. DO NOT EDIT.\napiVersion: v1\nkind: ConfigMap\n"+
+		"metadata:\n  name: koord-jobqueue-scheduler\n  namespace: koordinator-system\ndata:\n  %s: |\n", from, from)
 	for line := range strings.Lines(string(content)) {
 		if line != "\n" {
 			line = "    " + line

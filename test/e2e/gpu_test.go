@@ -31,8 +31,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// The jobs of examples/gpus: whole cards and shares of cards are counted, released and placed on cards by Koordinator, and
-// a job waits for a card.
+// The jobs of examples/gpus: whole cards and shares of cards are counted, released and placed on cards by
+// Koordinator, and a job waits for a card.
 func TestGPUs(t *testing.T) {
 	c := start(t, "gpus", controlplane.Options{Nodes: 1})
 	t.Cleanup(func() {

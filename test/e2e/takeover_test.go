@@ -75,7 +75,9 @@ func TestStandAloneKoordQueueIsReplaced(t *testing.T) {
 	require.NoError(t, u.ManageKinds(ctx, controlplane.Kind{Name: "Job.v1.batch", Rights: "job"},
 		controlplane.Kind{Name: "PyTorchJob.v1.kubeflow.org", Rights: "pytorchjob"}))
 	require.NoError(t, u.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}))
-	require.NoError(t, u.StartController(ctx, controlplane.ControllerOptions{Config: map[string]any{"formerMetrics": true}}))
+	require.NoError(t, u.StartController(ctx, controlplane.ControllerOptions{
+		Config: map[string]any{"formerMetrics": true},
+	}))
 	u.settle(t)
 
 	t.Run("jobs that run are left alone", func(t *testing.T) { takenOverRuns(t, u) })

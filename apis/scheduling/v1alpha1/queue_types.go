@@ -196,9 +196,8 @@ type QueuePreemption struct {
 	// Default true.
 	// +optional
 	Preemptable *bool `json:"preemptable,omitempty"`
-	// allowUnpreemptable has the annotation koord-queue/preemptable "false" keep jobs of this queue from being suspended for
-	// others. Default false: it has no effect.
-	// +optional
+	// allowUnpreemptable has the annotation koord-queue/preemptable "false" keep jobs of this queue from being suspended
+	// for others. Default false: it has no effect. +optional
 	AllowUnpreemptable bool `json:"allowUnpreemptable,omitempty"`
 	// preemptAdopted has jobs of this queue be suspended for others also if they ran before they were queued.
 	// +optional

@@ -295,9 +295,8 @@ type Effective struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Held string `json:"held,omitempty"`
-	// preemptable is false if the unit is never suspended for others, as koord-queue/preemptable asked at its admission and
-	// its queue allowed.
-	// +optional
+	// preemptable is false if the unit is never suspended for others, as koord-queue/preemptable asked at its admission
+	// and its queue allowed. +optional
 	Preemptable *bool `json:"preemptable,omitempty"`
 }
 

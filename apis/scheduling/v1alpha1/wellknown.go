@@ -72,8 +72,8 @@ const (
 	// AnnotationGrace on a job is its grace in seconds after an eviction for others, up to spec.preemption.maxGraceSeconds
 	// of its queue. Other text is no grace.
 	AnnotationGrace = "koord-queue/grace-seconds"
-	// AnnotationPreemptable on a job, with value "false" at its admission, keeps it from being suspended for others, if its
-	// queue has spec.preemption.allowUnpreemptable.
+	// AnnotationPreemptable on a job, with value "false" at its admission, keeps it from being suspended for others, if
+	// its queue has spec.preemption.allowUnpreemptable.
 	AnnotationPreemptable = "koord-queue/preemptable"
 	// AnnotationSuspendAt on a pod is when its job will be suspended, in RFC 3339. The controller writes it.
 	AnnotationSuspendAt = "koord-queue/suspend-at"

@@ -361,8 +361,8 @@ func (m *merger) write(enabled, everywhere, disabled, nowhere *field) error {
 	return nil
 }
 
-// count enables the plugin of the quotas at an extension point, if it is enabled at all of them: plugins that an extension
-// point names come before those.
+// count enables the plugin of the quotas at an extension point, if it is enabled at all of them: plugins that an
+// extension point names come before those.
 func (m *merger) count(enabled, everywhere *field) error {
 	multi, err := anyOf(everywhere, quotas)
 	if err != nil {

@@ -26,10 +26,10 @@ import (
 )
 
 // The queue ends a job that has run for as long as it may by suspending it. Pods that their job has left behind
-// (`kubectl delete job --cascade=orphan`) would run on. So each pod of a job whose time is bounded, and counts already,
-// is bound with activeDeadlineSeconds: the kubelet ends it, no matter who owns it. A time that the queue bounds counts
-// from admission, so all of its pods have one. Kubernetes lets nobody raise or remove the field, and of a Job's template it
-// could not be written, not even while that is suspended.
+// (`kubectl delete job --cascade=orphan`) would run on. So each pod of a job whose time is bounded, and counts
+// already, is bound with activeDeadlineSeconds: the kubelet ends it, no matter who owns it. A time that the queue
+// bounds counts from admission, so all of its pods have one. Kubernetes lets nobody raise or remove the field, and of
+// a Job's template it could not be written, not even while that is suspended.
 
 // deadlineMargin is how much longer a pod may run than its unit. The queue has to be first: it suspends the job and
 // says why, and a pod that the kubelet ends counts as a failure of its job. In a minute another scheduler leads if this

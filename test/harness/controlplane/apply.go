@@ -60,8 +60,8 @@ func BuildKustomize(dir string) ([]byte, error) {
 	return content, nil
 }
 
-// ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`. It leaves
-// the APIService to InstallVisibility: while nobody answers behind it, no namespace goes.
+// ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`. It
+// leaves the APIService to InstallVisibility: while nobody answers behind it, no namespace goes.
 func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {
 	content, err := BuildKustomize(dir)
 	if err != nil {

@@ -17,6 +17,7 @@ limitations under the License.
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,10 +43,11 @@ func VisibilityPort() (int, error) { return allPorts.next() }
 // LoopbackURL is that of a port on this machine that is served with TLS.
 func LoopbackURL(port int) string { return "https://" + hostPort(port) }
 
-// InstallVisibility applies APIService, Service and rights of manifests/components/visibility, changed so that the API
-// server finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be loopback
-// addresses. With verify the certificate is verified by the caBundle that the controller writes, and the scheduler needs
-// MountVisibilityCertificate; else it is not verified, and InstallVisibility returns when the API answers.
+// InstallVisibility applies APIService, Service and rights of manifests/components/visibility, changed so that the
+// API server finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be
+// loopback addresses. With verify the certificate is verified by the caBundle that the controller writes, and the
+// scheduler needs MountVisibilityCertificate; else it is not verified, and InstallVisibility returns when the API
+// answers.
 func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify bool) error {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -99,8 +101,8 @@ func (c *ControlPlane) AwaitVisibility(ctx context.Context) error {
 	return nil
 }
 
-// MountVisibilityCertificate is the kubelet, which mounts the Secret of the certificate: it writes the files into a directory
-// until ctx ends. It returns when they are there for the first time.
+// MountVisibilityCertificate is the kubelet, which mounts the Secret of the certificate: it writes the files into a
+// directory until ctx ends. It returns when they are there for the first time.
 func (c *ControlPlane) MountVisibilityCertificate(ctx context.Context, dir string) error {
 	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
 	if err != nil {
@@ -109,23 +111,35 @@ func (c *ControlPlane) MountVisibilityCertificate(ctx context.Context, dir strin
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	written := ""
+	var last error
 	mount := func(ctx context.Context) (bool, error) {
-		secret, err := client.CoreV1().Secrets("koordinator-system").Get(ctx, "koord-jobqueue-visibility", metav1.GetOptions{})
-		if err != nil || len(secret.Data["tls.key"]) == 0 || string(secret.Data["tls.crt"]) == written {
-			return written != "", nil // and again in a second
-		}
-		for _, file := range []string{"tls.key", "tls.crt"} {
-			if err := os.WriteFile(filepath.Join(dir, file), secret.Data[file], 0o600); err != nil {
-				return false, err
-			}
-		}
-		written = string(secret.Data["tls.crt"])
-		return true, nil
+		last = mountCertificate(ctx, client, dir)
+		return last == nil, nil
 	}
 	if err := wait.PollUntilContextTimeout(ctx, time.Second, readyTimeout, true, mount); err != nil {
-		return fmt.Errorf("the controller writes no certificate: %w", err)
+		return fmt.Errorf("no certificate of the aggregated API: %w", errors.Join(err, last))
 	}
-	go wait.UntilWithContext(ctx, func(ctx context.Context) { _, _ = mount(ctx) }, time.Second)
+	go wait.UntilWithContext(ctx, func(ctx context.Context) { _ = mountCertificate(ctx, client, dir) }, time.Second)
+	return nil
+}
+
+func mountCertificate(ctx context.Context, client kubernetes.Interface, dir string) error {
+	secret, err := client.CoreV1().Secrets("koordinator-system").Get(ctx, "koord-jobqueue-visibility",
+		metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if len(secret.Data["tls.key"]) == 0 {
+		return errors.New("the controller has written none")
+	}
+	for _, name := range []string{"tls.key", "tls.crt"} {
+		file := filepath.Join(dir, name)
+		if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, secret.Data[name]) {
+			continue // somebody may be reading it
+		}
+		if err := os.WriteFile(file, secret.Data[name], 0o600); err != nil {
+			return err
+		}
+	}
 	return nil
 }
