@@ -118,7 +118,7 @@ func resourcesOf(process string) string {
 	return "        resources:\n          {{- toYaml .Values." + process + ".resources | nindent 10 }}\n"
 }
 
-// restartedBy has pods made anew when values change that are in their configuration.
+// restartedBy annotates pods with a hash of values. A change of these values restarts the pods.
 func restartedBy(values string) string {
 	return "    metadata:\n      annotations:\n        checksum/config: {{ " + values + " | toJson | sha256sum }}\n"
 }
@@ -289,11 +289,11 @@ func addProcesses(manifests fs.FS, text *strings.Builder) error {
 	if err := addDeployment(manifests, deployment, text); err != nil {
 		return err
 	}
-	var shipped corev1.ConfigMap
-	if err := read(manifests, schedulerConfig, &shipped); err != nil {
+	shipped, err := fs.ReadFile(manifests, schedulerConfig)
+	if err != nil {
 		return err
 	}
-	args := argsInConfig.FindStringSubmatch(indentedText("    ", shipped.Data["scheduler-config.yaml"]))
+	args := argsInConfig.FindStringSubmatch(string(shipped))
 	if args == nil {
 		return fmt.Errorf("%s has no arguments of JobQueue", schedulerConfig)
 	}
@@ -325,12 +325,6 @@ func addDeployment(manifests fs.FS, file string, text *strings.Builder) error {
 	text.WriteString("  # Digest of the image, such as sha256:0123..., in place of the tag.\n  digest: \"\"\n")
 	indented(text, "  ", string(raw))
 	return nil
-}
-
-func indentedText(by, of string) string {
-	var text strings.Builder
-	indented(&text, by, of)
-	return text.String()
 }
 
 func indented(text *strings.Builder, by, of string) {
