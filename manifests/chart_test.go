@@ -27,7 +27,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/yaml"
 
@@ -185,7 +184,11 @@ func objects(t *testing.T, stream []byte, kinds ...string) map[string]map[string
 			}
 		}
 		if o["kind"] == "Deployment" {
-			unstructured.RemoveNestedField(o, "spec", "template", "metadata", "annotations")
+			pod := o["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)
+			annotations, _ := pod["annotations"].(map[string]any)
+			if delete(annotations, "checksum/config"); len(annotations) == 0 {
+				delete(pod, "annotations")
+			}
 		}
 		key := fmt.Sprint(o["kind"], " ", meta["name"])
 		if meta["namespace"] != nil {
