@@ -25,13 +25,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func decodePEM(t *testing.T, content []byte) *x509.Certificate {
@@ -114,6 +117,17 @@ func TestKeeperLeavesAloneWhatIsNotItsOwn(t *testing.T) {
 		k, _ := keeperOf(t, secret())
 		_, err := k.look(t.Context())
 		require.NoError(t, err)
+	})
+	t.Run("no right to it, as without the component", func(t *testing.T) {
+		k, _ := keeperOf(t, service(nil), secret())
+		k.Reader = interceptor.NewClient(k.Writer.(client.WithWatch), interceptor.Funcs{Get: func(
+			_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption,
+		) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "apiservices"}, key.Name, nil)
+		}})
+		after, err := k.look(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, lookEvery, after)
 	})
 	t.Run("cert-manager's", func(t *testing.T) {
 		k, _ := keeperOf(t, service(map[string]string{injectedBy: "koordinator-system/visibility"}), secret())
