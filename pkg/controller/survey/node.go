@@ -61,10 +61,10 @@ func (n *Node) hash(h *maphash.Hash) uint64 {
 // Selected are the nodes that have what the node selector and the required node affinity of a pod ask for. All are if
 // the pod names its node, or its affinity cannot be read.
 func (c *Cluster) Selected(pod *corev1.Pod) []Node {
-	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	if namesNode(pod) {
 		return c.Nodes
 	}
+	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool {
 		node := &corev1.Node{}
 		node.Labels = n.Labels
