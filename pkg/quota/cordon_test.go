@@ -161,7 +161,7 @@ func cordoned(yes bool) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Unschedulable = yes }
 }
 
-// A node that takes no pods has no room for a job. What runs there counts on.
+// A node that takes no pods has no room for a job. Pods that run there still count.
 func TestNodesThatTakeNoPodsAreNoRoom(t *testing.T) {
 	for name, close := range map[string]func(*corev1.Node){
 		"cordoned":      cordoned(true),
@@ -187,8 +187,8 @@ func TestNodesThatTakeNoPodsAreNoRoom(t *testing.T) {
 	}
 }
 
-// At no moment is there more room than nodes that take pods have, whoever hears first of what happens. When both have
-// heard of all of it, there is just as much.
+// There is never more room than on nodes that take pods. That holds whether ElasticQuota or the adapter hears first of a
+// change. When both have heard of all changes, the room is exact.
 func TestTheRoomIsThatOfNodesThatTakePods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := newYard(t)

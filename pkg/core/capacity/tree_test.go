@@ -298,7 +298,7 @@ func sharing(name, parent string, most int64) Quota {
 	}
 }
 
-// What the top has to share out is its limit. Its max counts capacity that no pod can use.
+// The top shares out its limit. Its max also counts capacity that no pod can use.
 func TestOnlyTheLimitOfTheTopIsShared(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpu(6), Max: cpu(10), Terms: Terms{Part: shares.Top}})
