@@ -187,8 +187,8 @@ func TestNodesThatTakeNoPodsAreNoRoom(t *testing.T) {
 	}
 }
 
-// There is never more room than on nodes that take pods. That holds whether ElasticQuota or the adapter hears first of a
-// change. When both have heard of all changes, the room is exact.
+// There is never more room than on nodes that take pods. That holds whether ElasticQuota or the adapter hears first of
+// a change. When both have heard of all changes, the room is exact.
 func TestTheRoomIsThatOfNodesThatTakePods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := newYard(t)

@@ -28,7 +28,7 @@ import (
 // Kind is a kind of job.
 type Kind struct {
 	// Name is what the configuration calls it, such as PyTorchJob.v1.kubeflow.org, and Rights its directory of
-	// manifests/components/kinds, and of kinds-warn beside it.
+	// manifests/components/kinds, and of manifests/components/kinds-warn.
 	Name, Rights string
 }
 

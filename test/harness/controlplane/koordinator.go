@@ -251,7 +251,7 @@ func WithoutJobQueue(config map[string]any) {
 type ControllerOptions struct {
 	// Name of the replica; "" means Controller.
 	Name Component
-	// Config are fields of its configuration file, beside those that are shipped.
+	// Config has fields of its configuration file. They go before those that are shipped.
 	Config map[string]any
 	// LeaderElect switches leader election on.
 	LeaderElect bool
