@@ -80,7 +80,7 @@ func (e *Engine) foresee(f *writes.Foresee) {
 		e.box.call(func() {
 			now := e.opts.Clock.Now()
 			e.core.call(f.Unit.Key, func(s *admission.State) {
-				s.Foreseen(now, f.Unit.Key, f.Takes, found, objects.Shorten(why))
+				s.Foreseen(now, f, found, objects.Shorten(why))
 			})
 		})
 	}}

@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
@@ -164,10 +165,12 @@ func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 }
 
 // Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, or why not. If not,
-// the unit is tried again after a while that doubles with each no.
-func (s *State) Foreseen(now time.Time, unitKey, takes string, found bool, why string) {
-	u, known := s.roster.units[unitKey]
-	if !known || u.stage != stageWaiting || u.group == nil || u.foresight == nil || u.foresight.Takes != takes {
+// the unit is tried again after a while that doubles with each no. An answer about another object of its name is left
+// out.
+func (s *State) Foreseen(now time.Time, to *writes.Foresee, found bool, why string) {
+	u, known := s.roster.units[to.Unit.Key]
+	if !known || u.spec.UID != to.Unit.UID || u.stage != stageWaiting || u.group == nil || u.foresight == nil ||
+		u.foresight.Takes != to.Takes {
 		return
 	}
 	u.group.Notes.searched, s.progress.changed = time.Time{}, true

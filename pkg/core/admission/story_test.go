@@ -76,7 +76,7 @@ type story struct {
 	queues map[string]queue.Spec
 	pods   map[string]map[string]Pod
 	jobs   map[string]unit.Consumer
-	asked  map[string]string // by units, whether they would find nodes without these
+	asked  map[string][]writes.Foresee // by units, the questions about them
 }
 
 func newStory(t testing.TB) *story {
@@ -85,7 +85,7 @@ func newStory(t testing.TB) *story {
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
 			Timeouts: queue.Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
 		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]queue.Spec{},
-		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{}, asked: map[string]string{},
+		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{}, asked: map[string][]writes.Foresee{},
 	}
 	st.cfg.Checks = []queue.Check{labelCheck{}}
 	st.cfg.Selects = strings.EqualFold
@@ -354,9 +354,13 @@ func (st *story) victims(value string) queue.Victims {
 	return v
 }
 
-// foresee answers what was asked last about a unit: it finds nodes, or does not.
+// foresee answers what was asked last about a unit, or the question before that: it finds nodes, or does not.
 func (st *story) foresee(a arguments) {
-	st.s.Foreseen(st.now, unitNamed(a.words[0]), st.asked[a.words[0]], a.has("yes"), "0/4 nodes are available")
+	asked := st.asked[a.words[0]]
+	if a.has("before") {
+		asked = asked[:len(asked)-1]
+	}
+	st.s.Foreseen(st.now, &asked[len(asked)-1], a.has("yes"), "0/4 nodes are available")
 }
 
 // admissionChecks are name/seconds/selector/foreseen; what follows the name may be left out.
@@ -443,6 +447,8 @@ func (st *story) unit(a arguments) {
 
 func (st *story) setUnit(u *unit.Unit, key, value string) {
 	switch key {
+	case "uid":
+		u.UID = value
 	case "queue":
 		u.Queue = value
 	case "quota":
@@ -690,7 +696,7 @@ func (st *story) decide(a arguments) {
 		st.printf("take for %s: %s", name(t.Unit.Key), strings.Join(t.Holds, ", "))
 	}
 	for _, f := range plan.Foresee {
-		st.asked[name(f.Unit.Key)] = f.Takes
+		st.asked[name(f.Unit.Key)] = append(st.asked[name(f.Unit.Key)], f)
 		st.printf("would %s find nodes without %s", name(f.Unit.Key), strings.Join(f.From, ", "))
 	}
 	told, again := st.tell(a)
