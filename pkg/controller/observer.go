@@ -127,8 +127,7 @@ func (o *observer) askQueue(ctx context.Context, s *jobplan.Situation) error {
 	s.RequeuesSuspended = ptr.Deref(queue.Spec.OnOwnerSuspend, "") == v1alpha1.OwnerSuspendRequeue
 	if p := queue.Spec.Preemption; p != nil {
 		s.MostGrace = time.Duration(ptr.Deref(p.MaxGraceSeconds, 0)) * time.Second
-		s.QueuePreempts = ptr.Deref(p.Reclaim, v1alpha1.PreemptNever) != v1alpha1.PreemptNever ||
-			ptr.Deref(p.WithinQueue, v1alpha1.PreemptNever) != v1alpha1.PreemptNever
+		s.QueuePreempts = ptr.Deref(p.WithinQueue, v1alpha1.PreemptNever) != v1alpha1.PreemptNever
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// Pods of a queue that preempts whole jobs get the label that keeps other preemption away.
+// Pods of a queue that preempts by priority get the label that keeps other preemption away. Reclaim, which is on by
+// default, compares no priorities, and leaves Koordinator's preemption as it is.
 func TestPodsOfAQueueThatPreempts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		preemption *v1alpha1.QueuePreemption
@@ -38,7 +39,7 @@ func TestPodsOfAQueueThatPreempts(t *testing.T) {
 		"protects its jobs, and preempts none": {&v1alpha1.QueuePreemption{
 			Reclaim: ptr.To(v1alpha1.PreemptNever), MinRunTimeSeconds: ptr.To[int32](60),
 		}, ""},
-		"reclaims": {&v1alpha1.QueuePreemption{Reclaim: ptr.To(v1alpha1.PreemptLowerPriority)}, "true"},
+		"reclaims": {&v1alpha1.QueuePreemption{Reclaim: ptr.To(v1alpha1.PreemptAny)}, ""},
 		"preempts within itself": {
 			&v1alpha1.QueuePreemption{WithinQueue: ptr.To(v1alpha1.PreemptLowerPriority)}, "true",
 		},

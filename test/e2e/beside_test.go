@@ -142,7 +142,7 @@ func (c *cluster) stopAtTheEnd(t *testing.T) {
 	})
 }
 
-// Job preemption of Coscheduling deletes pods of any quota. It spares those of a queue that preempts whole jobs. A job
+// Job preemption of Coscheduling deletes pods of any quota. It spares those of a queue with withinQueue. A job
 // that lost pods keeps its quota, and gets new ones when there is room.
 func TestCoschedulingSparesPodsOfAQueueThatPreempts(t *testing.T) {
 	c := start(t, "beside", controlplane.Options{Nodes: 2, NodeCPU: "4"})

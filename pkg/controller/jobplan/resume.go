@@ -164,8 +164,8 @@ func additions(s *Situation, job *jobs.Job) map[string]jobs.Addition {
 	return additions
 }
 
-// labelsFor the pods of a template. Where the queue preempts whole jobs, Koordinator's preemption by Coscheduling must
-// not delete single pods of them. A value of the owner stays.
+// labelsFor the pods of a template. Where the queue preempts jobs by priority, Koordinator's preemption by Coscheduling
+// must not delete single pods of them. A value of the owner stays.
 func labelsFor(s *Situation, template *corev1.PodTemplateSpec) map[string]string {
 	labels := s.demand.Own.AddTo(template)
 	if _, own := template.Labels[extension.LabelDisablePreemptible]; s.QueuePreempts && !own {

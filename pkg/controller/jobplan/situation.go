@@ -105,7 +105,7 @@ type Situation struct {
 	LostUnit bool
 	// SuspensionRefused is why the API server refused to suspend the job when that was tried last.
 	SuspensionRefused string
-	// QueuePreempts: the queue of the unit suspends jobs so that others are admitted.
+	// QueuePreempts: the queue of the unit suspends jobs so that its own of higher priority are admitted.
 	QueuePreempts bool
 	// MostGrace is the longest grace that the queue of the unit gives.
 	MostGrace time.Duration
