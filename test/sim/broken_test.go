@@ -477,6 +477,22 @@ var breaks = []aBreak{
 				q.Min = resources.List{}
 			}
 		})}, nil},
+	{"a unit takes from one of a priority that is as great as its namespace allows", "I4", "of its quota", nil, nil,
+		func(w *world) {
+			aUnit(w, "b", "job-b")
+			for name, most := range map[string]int64{"a": 3, "b": 2} {
+				w.api.edit(byUser, units, keyOf(team, name), false, func(u *unstructured.Unstructured) {
+					mapAt(u.Object, "spec")["priority"] = most
+				})
+			}
+			writeStatus(w, "b", admitted(1, "2"))
+			w.createObject(byAdmin, namespaces, "", team, nil, map[string]string{v1alpha1.AnnotationMaxPriority: "2"}, nil)
+			hold := fmt.Sprintf("%s/1", w.api.get(units, keyOf(team, "b")).uid())
+			w.api.edit(aDecision(w), units, keyOf(team, "a"), true, func(u *unstructured.Unstructured) {
+				u.Object["status"] = map[string]any{"phase": "Enqueued",
+					"preemption": map[string]any{"attempts": int64(0), "holds": []any{hold}}}
+			})
+		}},
 	{"a unit takes again at once", "I12", "was for nothing", nil, nil, func(w *world) {
 		by := aDecision(w)
 		w.check.vain[""] = &inVain{times: 1, at: w.loop.now, by: by.decision.leader}

@@ -98,6 +98,7 @@ func (c *checker) onSpoils(before *object, ch *change) {
 			c.takesAgain(ch)
 		}
 		c.takesBorrowed(before, ch)
+		c.takesLower(before, ch)
 	}
 }
 

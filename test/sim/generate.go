@@ -101,6 +101,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.tenant(seed)
 		g.graces(seed)
 		g.evasions(seed)
+		g.priorityBounds(seed)
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan

@@ -199,7 +199,7 @@ func (r *replica) follow() {
 	r.open(pods, r.onPod)
 	maps.Copy(r.seen, map[kind][]*stream{
 		nodes: {plugin[0], adapter[0]}, quotas: {plugin[1], adapter[1]}, pods: {plugin[2], adapter[2], pod},
-		jobKind: {job}, queues: {queue}, units: {unit},
+		jobKind: {job}, queues: {queue}, units: {unit}, namespaces: {r.namespaces},
 	})
 }
 

@@ -58,9 +58,10 @@ var actions = map[string]action{
 	"delete-queue": func(w *world, s Step) {
 		_ = w.api.delete(byAdmin, queues, keyOf(v1alpha1.DefaultQueueNamespace, s.On), "")
 	},
-	"node":      setNode,
-	"lose-node": loseNode,
-	"runtime":   switchRuntime,
+	"node":         setNode,
+	"lose-node":    loseNode,
+	"runtime":      switchRuntime,
+	"max-priority": setMaxPriority,
 
 	// People who change what is not for them.
 	"edit-unit":   editUnit,
