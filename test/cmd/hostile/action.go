@@ -150,6 +150,8 @@ const (
 	queueKind  = "queues"
 	quotaKind  = "elasticquotas"
 	configKind = "configmaps"
+	// namespaceKind is refused to the tenant.
+	namespaceKind = "namespaces"
 )
 
 var groups = map[string]string{

@@ -57,6 +57,7 @@ var stories = []struct {
 	{2, tellFirmMember},
 	{2, tellForNothing},
 	{2, tellOnAndOff},
+	{1, tellPromoted},
 }
 
 // tellJob makes a job with the worst fields, and changes it later.

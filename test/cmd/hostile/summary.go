@@ -82,6 +82,9 @@ func (s *summary) failures(minRatio float64) (all []string) {
 	if s.Violations > 0 {
 		all = append(all, fmt.Sprintf("%d violations", s.Violations))
 	}
+	if n := s.Requests[namespaceKind].Changed; n > 0 {
+		all = append(all, fmt.Sprintf("the hostile tenant changed the bound of its priorities %d times", n))
+	}
 	if s.ProcessesRestarted > 0 {
 		all = append(all, fmt.Sprintf("%d processes ended", s.ProcessesRestarted))
 	}

@@ -70,6 +70,9 @@ func TestWhatFailsARun(t *testing.T) {
 		"a victim that is slowed down":   func(_, m *result) { m.perMinute = 89 },
 		"nothing to compare with":        func(u, _ *result) { u.perMinute = 0 },
 		"no hostile objects":             func(_, m *result) { m.requests = nil },
+		"a bound that the tenant changed": func(_, m *result) {
+			m.requests[namespaceKind] = count{Changed: 1}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unmanaged, managed := good()

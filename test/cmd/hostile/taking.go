@@ -106,3 +106,14 @@ func tellOnAndOff(g *generator) {
 		g.patch(2+i, jobKind, name, annotated(v1alpha1.AnnotationHold, pick(g, []any{"true", "false"})))
 	}
 }
+
+// tellPromoted raises the priority of a job to the greatest, and the bound of its namespace, which the tenant may not.
+func tellPromoted(g *generator) {
+	g.patchAt(0, namespaceKind, "/api/v1/namespaces/"+hostileNamespace,
+		annotated(v1alpha1.AnnotationMaxPriority, pick(g, []any{"2147483647", "0", "", "x", nil})))
+	name := g.name()
+	j := job(name)
+	put(j, "2147483647", "metadata", "annotations", v1alpha1.AnnotationPriority)
+	g.create(jobKind, name, j)
+	g.patch(2, jobKind, name, annotated(v1alpha1.AnnotationPriority, "-2147483648"))
+}
