@@ -50,6 +50,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/koordinatorchart"
 )
 
 const (
@@ -350,7 +351,7 @@ func TestEveryDeploymentIsGuarded(t *testing.T) {
 }
 
 // TestSchedulerConfigIsStockPlusJobQueue takes the lines of JobQueue out of scheduler-config.yaml;
-// what is left must be the configuration that Koordinator ships in the version that we build.
+// what is left must be the configuration that Koordinator's chart installs.
 func TestSchedulerConfigIsStockPlusJobQueue(t *testing.T) {
 	ours := readYAML(t, "../scheduler-config.yaml")
 	for _, field := range []string{"clientConnection", "enableProfiling", "enableContentionProfiling"} {
@@ -378,18 +379,7 @@ func TestSchedulerConfigIsStockPlusJobQueue(t *testing.T) {
 	}
 	plugins["queueSort"].(map[string]any)["enabled"] = []any{map[string]any{"name": "PrioritySort"}}
 
-	require.Equal(t, stockConfig(t), ours)
-}
-
-func stockConfig(t *testing.T) map[string]any {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
-		"github.com/koordinator-sh/koordinator").Output()
-	require.NoError(t, err)
-	cm := readYAML(t, filepath.Join(strings.TrimSpace(string(dir)), "config/manager/scheduler-config.yaml"))
-	var out map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(cm["data"].(map[string]any)["koord-scheduler-config"].(string)), &out))
-	return out
+	require.Equal(t, koordinatorchart.Config(t), ours)
 }
 
 func readYAML(t *testing.T, file string) map[string]any {

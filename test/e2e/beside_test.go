@@ -37,21 +37,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// preemptsJobs has the scheduler preempt as Koordinator's chart configures it: by Coscheduling, and not by
-// DefaultPreemption.
-func preemptsJobs(config map[string]any) {
-	profile := config["profiles"].([]any)[0].(map[string]any)
-	profile["pluginConfig"] = append(profile["pluginConfig"].([]any), map[string]any{
-		"name": "Coscheduling", "args": map[string]any{
-			"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "CoschedulingArgs", "enablePreemption": true,
-		},
-	})
-	postFilter := profile["plugins"].(map[string]any)["postFilter"].(map[string]any)
-	postFilter["enabled"] = slices.DeleteFunc(postFilter["enabled"].([]any), func(plugin any) bool {
-		return plugin.(map[string]any)["name"] == "DefaultPreemption"
-	})
-}
-
 // onNode has the pods of a job fit on one node only.
 func onNode(i int) jobOption {
 	return func(j *batchv1.Job) {
@@ -149,7 +134,7 @@ func TestCoschedulingSparesPodsOfAQueueThatPreempts(t *testing.T) {
 	c.stopAtTheEnd(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: preemptsJobs}))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
 	c.urgentPods(t)
 	ns := c.namespace(t, "beside")

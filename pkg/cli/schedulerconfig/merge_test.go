@@ -18,15 +18,14 @@ package schedulerconfig
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/koordinatorchart"
 )
 
 const (
@@ -34,17 +33,12 @@ const (
 	name        = "koord-scheduler"
 )
 
-// stock is the configuration of the Koordinator that is built here.
+// stock is the configuration of Koordinator's chart.
 func stock(t *testing.T) []byte {
 	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
-		"github.com/koordinator-sh/koordinator").Output()
+	text, err := yaml.Marshal(koordinatorchart.Config(t))
 	require.NoError(t, err)
-	raw, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config/manager/scheduler-config.yaml"))
-	require.NoError(t, err)
-	var in corev1.ConfigMap
-	require.NoError(t, yaml.Unmarshal(raw, &in))
-	return []byte(in.Data["koord-scheduler-config"])
+	return text
 }
 
 func decode(t *testing.T, text []byte) map[string]any {

@@ -142,6 +142,7 @@ func (c *ControlPlane) StartScheduler(ctx context.Context, opts SchedulerOptions
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--authentication-skip-lookup=true",
+		"--enable-network-topology-manager=true",
 		"--v=2",
 	}
 	m, err := c.managed(opts.Name, opts.Binary, append(args, opts.Args...)...)
