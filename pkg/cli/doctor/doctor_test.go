@@ -19,6 +19,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -86,19 +87,23 @@ func healthy(t *testing.T) *world {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "koord-queue"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "koordinator-system"}},
 		lease("koordinator-system", "koord-scheduler"), lease("koord-queue", "jobqueue-controller"),
-		configMap("koordinator-system", "koord-scheduler-config", "config", `
+		configMap("koordinator-system", "koord-scheduler-config", "koord-scheduler-config",
+			"kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: koord-scheduler}]"),
+		configMap("koordinator-system", schedulerDeployment, "scheduler-config.yaml", `
 kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: koord-scheduler
   plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}
 `),
+		configMap("koord-queue", "koord-jobqueue-controller", "controller.yaml", ""),
 		configMap("koord-queue", managedjobs.ConfigMap, managedjobs.Key, managedText),
 		configMap("koord-queue", tenancyConfigMap, "authors", ""),
 		parse(t, "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, "+
 			"metadata: {name: v1alpha1.visibility.koord-queue.x-k8s.io}, status: {conditions: [{type: Available, status: "+
 			"'True'}]}}"),
-		deployment(t, "koord-queue", "jobqueue-controller", "r.example/jobqueue-controller:v1"),
-		deployment(t, "koordinator-system", "koord-scheduler", "r.example/koord-scheduler:v1"),
+		deployment(t, "koord-queue", controllerDeployment, "controller", "r.example/jobqueue-controller:v1", 2),
+		deployment(t, "koordinator-system", schedulerDeployment, "scheduler", "r.example/koord-scheduler:v1", 2),
+		deployment(t, "koordinator-system", stockDeployment, "scheduler", "koordinator/koord-scheduler:v1.8.0", 0),
 		&v1alpha1.Queue{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "q",
 				Annotations: map[string]string{v1alpha1.AnnotationAvailableQuota: "a, *"}},
@@ -192,9 +197,10 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func deployment(t *testing.T, namespace, name, image string) *unstructured.Unstructured {
-	return parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: "+namespace+", name: "+name+
-		"}, spec: {template: {spec: {containers: [{name: "+name+", image: '"+image+"'}]}}}}")
+func deployment(t *testing.T, namespace, name, container, image string, replicas int) *unstructured.Unstructured {
+	return parse(t, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %s, name: %s}, "+
+		"spec: {replicas: %d, template: {spec: {containers: [{name: %s, image: '%s'}]}}}}", namespace, name, replicas,
+		container, image))
 }
 
 func quota(t *testing.T, name, parent string) *unstructured.Unstructured {
@@ -259,17 +265,21 @@ func TestEveryFaultIsFound(t *testing.T) {
 			w.find("Lease", "koord-scheduler").(*coordinationv1.Lease).Spec.RenewTime.Time = epoch.Add(-time.Hour)
 		},
 		"PluginNotEnabled": func(_ *testing.T, w *world) {
-			w.find("ConfigMap", "koord-scheduler-config").(*corev1.ConfigMap).Data["config"] = "kind: " +
+			w.find("ConfigMap", schedulerDeployment).(*corev1.ConfigMap).Data["scheduler-config.yaml"] = "kind: " +
 				"KubeSchedulerConfiguration\nprofiles: [{}]"
 		},
 		"QuotaPluginNotEnabled": func(_ *testing.T, w *world) {
-			w.find("ConfigMap", "koord-scheduler-config").(*corev1.ConfigMap).Data["config"] =
+			w.find("ConfigMap", schedulerDeployment).(*corev1.ConfigMap).Data["scheduler-config.yaml"] =
 				"kind: KubeSchedulerConfiguration\nprofiles: [{plugins: {preEnqueue: {enabled: [{name: JobQueue}]}}}]"
 		},
 		"ControllerNotLeading": func(_ *testing.T, w *world) { w.drop("Lease", "jobqueue-controller") },
 		"VersionsDiffer": func(t *testing.T, w *world) {
-			w.drop("Deployment", "jobqueue-controller")
-			w.add(deployment(t, "koord-queue", "jobqueue-controller", "r.example:5000/jobqueue-controller:v2"))
+			w.drop("Deployment", controllerDeployment)
+			w.add(deployment(t, "koord-queue", controllerDeployment, "controller", "r.example:5000/jobqueue-controller:v2", 2))
+		},
+		"StockSchedulerRuns": func(t *testing.T, w *world) {
+			w.drop("Deployment", stockDeployment)
+			w.add(deployment(t, "koordinator-system", stockDeployment, "scheduler", "koordinator/koord-scheduler:v1.8.0", 2))
 		},
 		"ManagedJobsInvalid": func(_ *testing.T, w *world) {
 			w.find("ConfigMap", managedjobs.ConfigMap).(*corev1.ConfigMap).Data[managedjobs.Key] = "kinds: " +
@@ -289,10 +299,6 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"ManagedJobsNotRead": func(_ *testing.T, w *world) {
 			w.find("ConfigMap",
 				managedjobs.ConfigMap).SetAnnotations(nil)
-		},
-		"ChartObjectEdited": func(_ *testing.T, w *world) {
-			w.rendered(managedjobs.ConfigMap, "queue")
-			w.find("ConfigMap", managedjobs.ConfigMap).SetManagedFields(edit("kubectl-edit", managedjobs.Key))
 		},
 		"ManagedJobsMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", managedjobs.ConfigMap) },
 		"KindNotServed":      func(_ *testing.T, w *world) { delete(w.served, "kubeflow.org/v1") },
@@ -431,6 +437,35 @@ func TestADefaultClassThatIsThere(t *testing.T) {
 	w.configure(t, "jobDefaults: [{kind: Job.v1.batch, priorityClassName: there}]")
 	w.add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
 	require.Empty(t, Examine(w.read(t)))
+}
+
+// TestEditsThatAnUpgradeUndoes: each ConfigMap that the chart renders.
+func TestEditsThatAnUpgradeUndoes(t *testing.T) {
+	for name, key := range map[string]string{
+		managedjobs.ConfigMap: managedjobs.Key, tenancyConfigMap: "authors",
+		"koord-jobqueue-controller": "controller.yaml", "koord-jobqueue-scheduler": "scheduler-config.yaml",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := healthy(t)
+			w.rendered(name, "queue")
+			w.find("ConfigMap", name).SetManagedFields(edit("kubectl-edit", key))
+			findings := Examine(w.read(t))
+			require.Len(t, findings, 1)
+			require.Equal(t, "ChartObjectEdited", findings[0].Code)
+			require.Contains(t, findings[0].Message, name)
+		})
+	}
+}
+
+// TestASchedulerOfOnesOwn: the image may run in Koordinator's Deployment.
+func TestASchedulerOfOnesOwn(t *testing.T) {
+	w := healthy(t)
+	w.drop("Deployment", schedulerDeployment)
+	w.drop("Deployment", stockDeployment)
+	w.add(deployment(t, "koordinator-system", stockDeployment, "scheduler", "r.example/koord-scheduler:v2", 2))
+	findings := Examine(w.read(t))
+	require.Len(t, findings, 1)
+	require.Equal(t, "VersionsDiffer", findings[0].Code)
 }
 
 // TestEditsThatNoUpgradeUndoes: an object that no chart renders may be edited, and so may keys that the chart does not

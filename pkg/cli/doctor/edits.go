@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
@@ -35,23 +36,42 @@ const helm = "helm"
 // edits finds keys of ConfigMaps of the chart that somebody has written after Helm. The next upgrade of the release
 // writes the values of the chart again.
 func edits(i *Installation) (f []Finding) {
-	for _, of := range []struct {
-		configMap *corev1.ConfigMap
-		value     string // of the chart
-		keys      []string
-	}{
-		{i.ManagedJobs, "kinds and managedJobs", []string{managedjobs.Key}},
-		{i.Tenancy, "tenancy.parameters", []string{"authors", "schedulers", "terminationGracePeriodSeconds"}},
+	f = append(f, editsOf(i.ManagedJobs, "kinds and managedJobs", managedjobs.Key)...)
+	f = append(f, editsOf(i.Tenancy, "tenancy.parameters", "authors", "schedulers", "terminationGracePeriodSeconds")...)
+	for _, of := range i.Settings {
+		s := settings[of.Name]
+		f = append(f, editsOf(of, s.value, s.key)...)
+	}
+	return f
+}
+
+// settings are the ConfigMaps with configurations of processes: their key, and the values of the chart for it.
+var settings = map[string]struct{ key, value string }{
+	"koord-jobqueue-controller": {"controller.yaml", "controller.config"},
+	"koord-jobqueue-scheduler":  {"scheduler-config.yaml", "scheduler.args or scheduler.config"},
+}
+
+// settings reads the ConfigMaps of that name.
+func (r *reader) settings() {
+	for _, key := range []types.NamespacedName{
+		{Namespace: r.into.QueueNamespace, Name: "koord-jobqueue-controller"},
+		{Namespace: r.into.SchedulerNamespace, Name: "koord-jobqueue-scheduler"},
 	} {
-		if of.configMap == nil || of.configMap.Annotations[annotationRelease] == "" {
-			continue
+		if configMap := (&corev1.ConfigMap{}); r.get("ConfigMap "+key.String(), key, configMap) {
+			r.into.Settings = append(r.into.Settings, configMap)
 		}
-		for _, key := range of.keys {
-			if by := writerAfterHelm(of.configMap, key); by != "" {
-				f = append(f, Finding{Warning, "ChartObjectEdited", fmt.Sprintf("Key %s of ConfigMap %s/%s was written by %s. "+
-					"The next helm upgrade of release %s undoes that.", key, of.configMap.Namespace, of.configMap.Name, by,
-					of.configMap.Annotations[annotationRelease]), "Set the same in the values " + of.value + " of the chart."})
-			}
+	}
+}
+
+func editsOf(configMap *corev1.ConfigMap, value string, keys ...string) (f []Finding) {
+	if configMap == nil || configMap.Annotations[annotationRelease] == "" {
+		return nil
+	}
+	for _, key := range keys {
+		if by := writerAfterHelm(configMap, key); by != "" {
+			f = append(f, Finding{Warning, "ChartObjectEdited", fmt.Sprintf("Key %s of ConfigMap %s/%s was written by %s. "+
+				"The next helm upgrade of release %s undoes that.", key, configMap.Namespace, configMap.Name, by,
+				configMap.Annotations[annotationRelease]), "Set the same in the values " + value + " of the chart."})
 		}
 	}
 	return f

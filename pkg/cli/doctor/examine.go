@@ -63,7 +63,8 @@ type Finding struct {
 
 // examinations, in the order in which an operator mends what they find.
 var examinations = []func(*Installation) []Finding{
-	(*Installation).apis, (*Installation).scheduler, (*Installation).controller, (*Installation).versions,
+	(*Installation).apis, (*Installation).scheduler, (*Installation).schedulers,
+	(*Installation).controller, (*Installation).versions,
 	(*Installation).managed, (*Installation).policies, edits, (*Installation).visibility, (*Installation).queues,
 	(*Installation).quotas, (*Installation).units, (*Installation).audit, (*Installation).unread,
 }
@@ -202,21 +203,6 @@ func (i *Installation) controller() []Finding {
 	return i.leads("ControllerNotLeading", "jobqueue-controller", i.QueueNamespace+"/"+i.Names.ControllerLease,
 		i.ControllerLease,
 		"Read the log of jobqueue-controller. Suspended jobs get no QueueUnit until it runs.")
-}
-
-func (i *Installation) versions() []Finding {
-	tags := sets.New[string]()
-	for _, image := range i.Images {
-		name := image[strings.LastIndex(image, "/")+1:]
-		if _, tag, tagged := strings.Cut(name, ":"); tagged && !strings.Contains(name, "@") {
-			tags.Insert(tag)
-		}
-	}
-	if len(tags) < 2 {
-		return nil
-	}
-	return []Finding{{Warning, "VersionsDiffer", "The images of scheduler and controller differ in their tags: " +
-		strings.Join(i.Images, " and ") + ".", "Run both from one release."}}
 }
 
 func (i *Installation) managed() (f []Finding) {

@@ -69,8 +69,10 @@ type Installation struct {
 	SchedulerLease, ControllerLease *coordinationv1.Lease
 	// SchedulerConfigs are the texts of the KubeSchedulerConfigurations in ConfigMaps, by ConfigMap.
 	SchedulerConfigs map[string]string
-	// Images of the containers of both Deployments.
-	Images      []string
+	// Deployments of controller and schedulers, by name.
+	Deployments map[string]*Deployment
+	// Settings are the ConfigMaps with the configurations of controller and scheduler that the chart renders.
+	Settings    []*corev1.ConfigMap
 	ManagedJobs *corev1.ConfigMap
 	// Managed are the kinds of jobs that ManagedJobs names, and Denied the rights that the controller lacks for each.
 	Managed []jobkind.Kind
@@ -120,7 +122,8 @@ func Read(ctx context.Context, from Cluster, names Names, now time.Time) *Instal
 	i := &Installation{
 		Names: names, Now: now,
 		Namespaces: map[string]bool{}, SchedulerConfigs: map[string]string{}, Denied: map[string][]string{},
-		Policies: map[string]bool{}, Bindings: map[string][]admissionregistrationv1.ValidationAction{},
+		Deployments: map[string]*Deployment{},
+		Policies:    map[string]bool{}, Bindings: map[string][]admissionregistrationv1.ValidationAction{},
 		Checks: map[string]*kueue.AdmissionCheck{},
 	}
 	r := &reader{ctx: ctx, from: from, into: i}
@@ -131,7 +134,8 @@ func Read(ctx context.Context, from Cluster, names Names, now time.Time) *Instal
 	i.SchedulerLease = r.lease(names.SchedulerNamespace, names.SchedulerLease)
 	i.ControllerLease = r.lease(names.QueueNamespace, names.ControllerLease)
 	r.schedulerConfigs()
-	r.images()
+	r.deployments()
+	r.settings()
 	r.managedJobs()
 	r.tenancy()
 	r.apiService()
@@ -238,23 +242,6 @@ func (r *reader) schedulerConfigs() {
 				}
 			}
 		})
-}
-
-func (r *reader) images() {
-	for _, of := range [][2]string{{r.into.QueueNamespace, "jobqueue-controller"}, {r.into.SchedulerNamespace,
-		"koord-scheduler"}} {
-		deployment := &unstructured.Unstructured{}
-		deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-		if !r.get("deployment "+of[0]+"/"+of[1], types.NamespacedName{Namespace: of[0], Name: of[1]}, deployment) {
-			continue
-		}
-		containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-		for _, c := range containers {
-			if fields, ok := c.(map[string]any); ok && fields["name"] == of[1] {
-				r.into.Images = append(r.into.Images, fmt.Sprint(fields["image"]))
-			}
-		}
-	}
 }
 
 func (r *reader) managedJobs() {
