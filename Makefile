@@ -116,6 +116,12 @@ perf: launcher ## Admit WORKLOAD through a real API server, or run a SCENARIO, a
 	@$(GO) build -buildvcs=false -ldflags='-s -w' -o $(BIN)/jobqueue-perf ./test/cmd/perf
 	@exec $(BIN)/jobqueue-perf $(or $(SCENARIO),--workload=$(WORKLOAD)) $(if $(OUT),--out=$(OUT)) $(ARGS)
 
+.PHONY: benchmarks
+benchmarks: launcher ## Run all measurements of docs/benchmarks.md, and write its tables; ARGS=--only=NAMES runs some
+	@$(BIN)/jobqueue-playground build
+	@$(GO) build -buildvcs=false -ldflags='-s -w' -o $(BIN)/jobqueue-perf ./test/cmd/perf
+	@$(GO) run ./test/cmd/benchmarks $(ARGS)
+
 # How long it goes on, and the seed of what happens; other flags go into ARGS (-h shows them).
 DURATION ?= 10m
 SEED ?= 1
