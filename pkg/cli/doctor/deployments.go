@@ -65,7 +65,7 @@ func (r *reader) deployments() {
 }
 
 // schedulers: Koordinator's scheduler takes the same lease. While it leads, nothing holds the pods of jobs that wait.
-func (i *Installation) schedulers() []Finding {
+func schedulers(i *Installation) []Finding {
 	stock := i.Deployments[stockDeployment]
 	if i.Deployments[schedulerDeployment] == nil || stock == nil || stock.Replicas == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (i *Installation) schedulers() []Finding {
 		schedulerDeployment), "Set scheduler.replicas=0 in the values of Koordinator's chart."}}
 }
 
-func (i *Installation) versions() []Finding {
+func versions(i *Installation) []Finding {
 	scheduler := i.Deployments[schedulerDeployment]
 	if scheduler == nil {
 		scheduler = i.Deployments[stockDeployment] // with an image of ours

@@ -63,8 +63,7 @@ type Finding struct {
 
 // examinations, in the order in which an operator mends what they find.
 var examinations = []func(*Installation) []Finding{
-	(*Installation).apis, (*Installation).scheduler, (*Installation).schedulers,
-	(*Installation).controller, (*Installation).versions,
+	(*Installation).apis, (*Installation).scheduler, schedulers, (*Installation).controller, versions,
 	(*Installation).managed, (*Installation).policies, edits, (*Installation).visibility, (*Installation).queues,
 	(*Installation).quotas, (*Installation).units, (*Installation).audit, (*Installation).unread,
 }

@@ -165,8 +165,7 @@ func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 }
 
 // Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, or why not. If not,
-// the unit is tried again after a while that doubles with each no. An answer about another object of its name is left
-// out.
+// the unit is tried again after a while that doubles with each no. An answer about another object is left out.
 func (s *State) Foreseen(now time.Time, to *writes.Foresee, found bool, why string) {
 	u, known := s.roster.units[to.Unit.Key]
 	if !known || u.spec.UID != to.Unit.UID || u.stage != stageWaiting || u.group == nil || u.foresight == nil ||

@@ -157,9 +157,7 @@ func (t *taking) search(now time.Time, u *record, among, leaving []holder, plan 
 }
 
 // takeFrom has a unit take what others hold. If it gives up, what it took was in vain, unless pods of others stay.
-func (t *taking) takeFrom(
-	now time.Time, u *record, from []*record, givesUp bool, plan *writes.Plan,
-) (launched bool) {
+func (t *taking) takeFrom(now time.Time, u *record, from []*record, givesUp bool, plan *writes.Plan) (launched bool) {
 	stay := givesUp && t.roster.vain.Gains(u.spec.Key) &&
 		slices.ContainsFunc(t.roster.holdings.Uses(), func(use holding.Use) bool {
 			o, known := t.roster.units[use.Key]
