@@ -734,6 +734,30 @@ func TestAnEvictionSaysWhyTheControllerWantsIt(t *testing.T) {
 	r.sound()
 }
 
+// A unit that the controller has parked waits for the reason that the controller gives, in lists and in why.
+func TestAParkedUnitIsToldAsTheControllerSays(t *testing.T) {
+	r := ready(t, 10)
+	r.job("a", "job-a")
+	key := r.unit("a", 4, withConsumer("job-a"), withStatus(map[string]any{"conditions": []any{map[string]any{
+		"type": "QuotaReserved", "status": "False", "reason": "OtherScheduler", "message": "set the field",
+	}}}))
+	r.api.edit(key, func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{v1alpha1.AnnotationParkedReason: "OtherScheduler"})
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+	})
+	r.feed(key).step()
+	info, known := View{r.engine.Engine}.Unit(key)
+	require.True(t, known)
+	require.Equal(t, unit.Reason("OtherScheduler"), info.Explanation.Reason)
+	require.Equal(t, "set the field", info.Explanation.Message)
+	require.Equal(t, unit.Reason("OtherScheduler"), info.Finding.Reason)
+
+	r.api.edit(key, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+	r.feed(key).step()
+	info, _ = View{r.engine.Engine}.Unit(key)
+	require.Equal(t, unit.ReasonInactive, info.Explanation.Reason, "somebody holds it")
+}
+
 func TestJobThatIsGoneReleases(t *testing.T) {
 	r := ready(t, 10)
 	r.job("a", "job-a")

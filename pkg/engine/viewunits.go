@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
@@ -115,6 +116,9 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 	rows := make([]UnitRow, 0, len(found))
 	for _, rec := range found {
 		place := places[rec.object.Path]
+		if reason, _, says := parked(rec.object, place.Finding.Reason); says {
+			place.Finding.Reason = reason
+		}
 		rows = append(rows, UnitRow{rec.state(), place.Position, place.Finding, place.DryRun})
 	}
 	return rows
@@ -129,6 +133,9 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	state := v.e.core.read()
 	info := UnitInfo{UnitRow: v.rows([]*unitRecord{rec})[0], Writing: rec.flight != nil}
 	info.Explanation, _ = state.Explain(key)
+	if reason, message, says := parked(rec.object, info.Explanation.Reason); says {
+		info.Explanation.Reason, info.Explanation.Message = reason, message
+	}
 	loses := admission.Of(state, key, v.Now(), life.ExpiryOf)
 	info.LosesAt, info.LosesFor = loses.At, loses.Reason
 	if info.Held.Len() > 0 {
@@ -152,4 +159,15 @@ func (rec *unitRecord) state() history.State {
 		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
 	}
 	return s
+}
+
+// parked is what the controller says of a unit that it made inactive: it knows better than the rules why.
+func parked(u *objects.Unit, found unit.Reason) (reason unit.Reason, message string, says bool) {
+	if found != unit.ReasonInactive || u.ParkedFor == "" {
+		return "", "", false
+	}
+	if c := u.Condition(v1alpha1.ConditionQuotaReserved); c != nil && c.Reason == string(u.ParkedFor) {
+		message = c.Message
+	}
+	return u.ParkedFor, message, true
 }
