@@ -83,6 +83,15 @@ func commandsBy(reasons map[string]string) map[string]string {
 	return all
 }
 
+// shows is what a page says that a command shows.
+var shows = map[string]string{
+	"kubectl jobqueue list -n research":         "QuotaExceeded",
+	"kubectl jobqueue top -A":                   "team-research",
+	"kubectl jobqueue why lost":                 "OtherScheduler",
+	"kubectl jobqueue why borrower -n research": "Reclaimed",
+	"kubectl jobqueue top -A --resource=cpu":    "free on nodes that take no pods",
+}
+
 // here are the names of the playground for names that pages use.
 var here = map[string]string{
 	"queueunit NAME":              "queueunit train",
@@ -133,6 +142,7 @@ func read(t *testing.T, page string) string {
 // TestEveryCommandIsInABlock: a command that is indented only is not found by the other test.
 func TestEveryCommandIsInABlock(t *testing.T) {
 	unused := maps.Clone(elsewhere)
+	maps.Copy(unused, shows)
 	for _, page := range pages(t) {
 		text := read(t, page)
 		require.Empty(t, indents.FindString(fence.ReplaceAllString(text, "")), page)
@@ -182,7 +192,7 @@ settled() {
   until [[ -n "$jobs" && "$jobs" == "$judged" ]]; do
     sleep 0.2
     jobs="$(kubectl get jobs -n research -o name | wc -l)"
-    judged="$(kubectl jobqueue list -n research 2>/dev/null | grep -Ec 'Admitted|Running|QuotaExceeded' || true)"
+    judged="$(kubectl jobqueue list -n research 2>/dev/null | grep -Ec 'Admitted|Running|QuotaExceeded|HeldByOthers|OtherScheduler' || true)"
   done
 }
 `
@@ -233,7 +243,11 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 				for there, name := range here {
 					command = strings.ReplaceAll(command, there, name)
 				}
-				script += command + "\n"
+				script += command
+				if text := shows[command]; text != "" {
+					script += " | tee /dev/stderr | grep -F -- '" + text + "' > /dev/null"
+				}
+				script += "\n"
 				if strings.HasPrefix(command, "kubectl create -f") {
 					script += "{ settled; } 2>/dev/null\n"
 				}
