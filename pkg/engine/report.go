@@ -98,7 +98,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 	if rec == nil || reported(rec.object, &x.Saying) {
 		return
 	}
-	if x.Reason == unit.ReasonInactive && conditionSaysParked(rec.object) {
+	if _, _, says := objects.Parked(rec.object); says && x.Reason == unit.ReasonInactive {
 		return
 	}
 	holds := false
@@ -162,11 +162,6 @@ func (e *Engine) reportWritten(now time.Time, rec *unitRecord, r Result) {
 	default:
 		e.reports.again(now, rec.object.Key(), w)
 	}
-}
-
-// conditionSaysParked: the controller has said why the unit is inactive, and says it better.
-func conditionSaysParked(u *objects.Unit) bool {
-	return u.ParkedFor != "" && u.Condition(v1alpha1.ConditionQuotaReserved) != nil
 }
 
 // conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a

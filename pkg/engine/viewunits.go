@@ -116,7 +116,7 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 	rows := make([]UnitRow, 0, len(found))
 	for _, rec := range found {
 		place := places[rec.object.Path]
-		if reason, _, says := parked(rec.object, place.Finding.Reason); says {
+		if reason, _, says := objects.Parked(rec.object); says && place.Finding.Reason == unit.ReasonInactive {
 			place.Finding.Reason = reason
 		}
 		rows = append(rows, UnitRow{rec.state(), place.Position, place.Finding, place.DryRun})
@@ -133,7 +133,7 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	state := v.e.core.read()
 	info := UnitInfo{UnitRow: v.rows([]*unitRecord{rec})[0], Writing: rec.flight != nil}
 	info.Explanation, _ = state.Explain(key)
-	if reason, message, says := parked(rec.object, info.Explanation.Reason); says {
+	if reason, message, says := objects.Parked(rec.object); says && info.Explanation.Reason == unit.ReasonInactive {
 		info.Explanation.Reason, info.Explanation.Message = reason, message
 	}
 	loses := admission.Of(state, key, v.Now(), life.ExpiryOf)
@@ -159,15 +159,4 @@ func (rec *unitRecord) state() history.State {
 		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
 	}
 	return s
-}
-
-// parked is what the controller says of a unit that it made inactive: it knows better than the rules why.
-func parked(u *objects.Unit, found unit.Reason) (reason unit.Reason, message string, says bool) {
-	if found != unit.ReasonInactive || u.ParkedFor == "" {
-		return "", "", false
-	}
-	if c := u.Condition(v1alpha1.ConditionQuotaReserved); c != nil && c.Reason == string(u.ParkedFor) {
-		message = c.Message
-	}
-	return u.ParkedFor, message, true
 }

@@ -233,6 +233,19 @@ func (u *Unit) ResizePending() ordered.Moment {
 	return ordered.MomentOf(c.LastTransitionTime.Time)
 }
 
+// Parked is why the controller made a unit inactive, which it says better than the rules do. It has not said so yet if
+// says is false.
+func Parked(u *Unit) (reason unit.Reason, message string, says bool) {
+	c := u.Condition(v1alpha1.ConditionQuotaReserved)
+	if u.ParkedFor == "" || c == nil {
+		return "", "", false
+	}
+	if c.Reason == string(u.ParkedFor) {
+		message = c.Message
+	}
+	return u.ParkedFor, message, true
+}
+
 // Deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done
 // so. A unit that is then made active again begins from scratch.
 func (u *Unit) Deactivate() *unit.Deactivation {
