@@ -24,6 +24,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -413,6 +414,39 @@ func TestWhatIsMountedIsThere(t *testing.T) {
 		require.True(t, found)
 		require.Contains(t, cm.Data, file)
 	}
+}
+
+// TestProcessesMayReadWhatIsMounted: kubelet makes files for root, and for the fsGroup. A process that is not root
+// reads a file that others may not read by its group.
+func TestProcessesMayReadWhatIsMounted(t *testing.T) {
+	built, secrets := build(t, "overlays/default"), 0
+	for _, name := range []string{"koord-jobqueue-scheduler", "jobqueue-controller"} {
+		pod := decode[appsv1.Deployment](t, find(t, built, "Deployment", name)).Spec.Template.Spec
+		for _, volume := range pod.Volumes {
+			if volume.Secret == nil {
+				continue
+			}
+			secrets++
+			mode := ptr.Deref(volume.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
+			if mode&0o004 == 0 {
+				require.Equal(t, pod.SecurityContext.RunAsGroup, pod.SecurityContext.FSGroup, volume.Name)
+				require.NotZero(t, mode&0o040, volume.Name)
+			}
+		}
+	}
+	require.NotZero(t, secrets)
+}
+
+// TestHistoryHasAPlace: the documented path is on a volume, since the root file system is read-only.
+func TestHistoryHasAPlace(t *testing.T) {
+	page, err := os.ReadFile("../docs/operators/visibility.md")
+	require.NoError(t, err)
+	path := regexp.MustCompile(`path: (/\S+/history\.jsonl)`).FindSubmatch(page)
+	require.NotNil(t, path)
+	d := decode[appsv1.Deployment](t, find(t, build(t, "overlays/default"), "Deployment", "koord-jobqueue-scheduler"))
+	require.True(t, slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.MountPath == filepath.Dir(string(path[1])) && !m.ReadOnly
+	}))
 }
 
 // TestLeadersDoNotOverlap: a leader has stopped and its last write is over before another one may lead; see

@@ -106,6 +106,8 @@ var edits = []struct {
 	{schedulerDeployment, resourcesBlock, resourcesOf("scheduler")},
 	{schedulerDeployment, regexp.MustCompile(`(?m)^        ports:$`),
 		"        {{- with .Values.scheduler.flags }}{{ toYaml . | nindent 8 }}{{ end }}\n        ports:"},
+	{schedulerDeployment, regexp.MustCompile(`(?s)(- name: history\n)        emptyDir: \{\}\n`),
+		"$1        {{- toYaml .Values.scheduler.historyVolume | nindent 8 }}\n"},
 	{schedulerDeployment, podMetadata,
 		restartedBy("list .Values.scheduler.args .Values.scheduler.config .Values.visibility")},
 }
@@ -300,6 +302,8 @@ func addProcesses(manifests fs.FS, text *strings.Builder) error {
 	text.WriteString("\n# The scheduler, next to Koordinator's: docs/operators/install.md.\nscheduler:\n" +
 		"  # Without it, put the plugin into a scheduler of your own.\n  enabled: true\n" +
 		"  # Further flags of koord-scheduler, such as --v=4.\n  flags: []\n" +
+		"  # Where args.history.path is, at /var/lib/koord-queue, such as {persistentVolumeClaim: {claimName: history}}.\n" +
+		"  historyVolume: {emptyDir: {}}\n" +
 		"  # The text of a KubeSchedulerConfiguration in place of the shipped one and of args:\n" +
 		"  # --set-file scheduler.config=FILE.\n" +
 		"  config: \"\"\n" +
