@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,9 @@ import (
 // visibilityAPI is the path of the aggregated API.
 const visibilityAPI = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"
 
+// visibilityName is that of Service and Secret of the aggregated API.
+const visibilityName = "koord-jobqueue-visibility"
+
 // ShippedVisibilityPort is that of the manifests. With it, `kubectl apply -k` leaves an APIService that works here.
 const ShippedVisibilityPort = 10261
 
@@ -43,8 +47,8 @@ func VisibilityPort() (int, error) { return allPorts.next() }
 // LoopbackURL is that of a port on this machine that is served with TLS.
 func LoopbackURL(port int) string { return "https://" + hostPort(port) }
 
-// InstallVisibility applies APIService, Service and rights of manifests/components/visibility, changed so that the
-// API server finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be
+// InstallVisibility applies APIService, Service and Secret of manifests/overlays/fresh, changed so that the API server
+// finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be
 // loopback addresses. With verify the certificate is verified by the caBundle that the controller writes, and the
 // scheduler needs MountVisibilityCertificate; else it is not verified, and InstallVisibility returns when the API
 // answers.
@@ -53,17 +57,20 @@ func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify b
 	if err != nil {
 		return err
 	}
-	var objects []*unstructured.Unstructured
-	for _, file := range []string{"service.yaml", "certificate.yaml", "apiservice.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "manifests", "components", "visibility", file))
-		if err != nil {
-			return err
-		}
-		some, err := decode(content)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, some...)
+	content, err := BuildKustomize(filepath.Join(root, "manifests", "overlays", "fresh"))
+	if err != nil {
+		return err
+	}
+	installed, err := decode(content)
+	if err != nil {
+		return err
+	}
+	objects := slices.DeleteFunc(installed, func(o *unstructured.Unstructured) bool {
+		kind, name := o.GetKind(), o.GetName()
+		return kind != "APIService" && (name != visibilityName || kind != "Service" && kind != "Secret")
+	})
+	if len(objects) < 3 {
+		return errors.New("the installation does not have the aggregated API")
 	}
 	for _, o := range objects {
 		switch o.GetKind() {
@@ -124,8 +131,7 @@ func (c *ControlPlane) MountVisibilityCertificate(ctx context.Context, dir strin
 }
 
 func mountCertificate(ctx context.Context, client kubernetes.Interface, dir string) error {
-	secret, err := client.CoreV1().Secrets("koordinator-system").Get(ctx, "koord-jobqueue-visibility",
-		metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("koordinator-system").Get(ctx, visibilityName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
