@@ -109,7 +109,7 @@ func (l *life) eventually(what string, condition wait.ConditionWithContextFunc) 
 	err := wait.PollUntilContextTimeout(l.t.Context(), pace, soon, true, condition)
 	if err != nil {
 		job, _ := l.client.Get(context.Background(), l.name, metav1.GetOptions{})
-		require.NoError(l.t, err, "%s: %s\njob: %v\npods: %v", l.kind.name, what, job, l.pods())
+		require.NoError(l.t, err, "%s: %s\njob: %v\nunit: %v\npods: %v", l.kind.name, what, job, l.unit(), l.pods())
 	}
 }
 

@@ -215,7 +215,7 @@ func pathsOf(k *jobkind.Kind) []jobkind.Path {
 			paths = append(paths, append(s.Path.Child(), s.NameField...))
 		}
 		from := append(sources(s.Count), sources(s.MinCount)...)
-		from = append(from, s.Labels, s.Annotations)
+		from = append(from, s.Labels, s.Annotations, s.SchedulerName)
 		for j := range s.Adds {
 			from = append(from, s.Adds[j].Resources)
 		}

@@ -19,6 +19,8 @@ package compact
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -133,6 +135,48 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 	require.NoError(t, err)
 	template := jobkind.PathOf(".spec.template")
 	require.Equal(t, jobkind.Lookup(whole.Object, template), jobkind.Lookup(keepsAll.Object, template))
+}
+
+// TestCompactJobsOfEachKindNameTheirScheduler: of each job that a test has recorded, the pods go where they go by the
+// whole job, also where a field outside of the template says so.
+func TestCompactJobsOfEachKindNameTheirScheduler(t *testing.T) {
+	files, err := filepath.Glob("../testdata/kinds/*/suspended-at-creation.yaml")
+	require.NoError(t, err)
+	outside := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		whole := jobFrom(t, string(text))
+		for k := range jobkind.Builtin() {
+			kind := &jobkind.Builtin()[k]
+			if kind.GVK != whole.GroupVersionKind() {
+				continue
+			}
+			for i := range kind.Sets {
+				s := &kind.Sets[i]
+				at := s.SchedulerName.Path
+				if len(at) == 0 {
+					continue
+				}
+				if !s.SchedulerName.OfJob {
+					at = append(s.Path.Child(), at...)
+				}
+				outside++
+				require.NoError(t, unstructured.SetNestedField(whole.Object, "mine", at...))
+			}
+			wants, err := jobs.Open(kind, whole).PodSets()
+			require.NoError(t, err, file)
+			job, err := Expand(Job(kind, whole.DeepCopy(), false))
+			require.NoError(t, err)
+			has, err := jobs.Open(kind, job).PodSets()
+			require.NoError(t, err, file)
+			require.Len(t, has, len(wants), file)
+			for i := range wants {
+				require.Equal(t, wants[i].Template.Spec.SchedulerName, has[i].Template.Spec.SchedulerName, file)
+			}
+		}
+	}
+	require.NotZero(t, outside)
 }
 
 // TestNobodyForgesACompactJob: what somebody writes into the field is dropped like any other.
