@@ -92,6 +92,9 @@ func startCluster(
 		return nil, fmt.Errorf("apply the manifests: %w", err)
 	}
 	step("applied the definitions of Koordinator and manifests/overlays/fresh")
+	if err := of.applyGPUs(ctx, cp, "nodes.yaml"); err != nil {
+		return nil, err
+	}
 	if kinds {
 		if err := startOperators(ctx, cp, step); err != nil {
 			return nil, err
@@ -102,6 +105,9 @@ func startCluster(
 	}
 	if err := cp.Apply(ctx, of.objects); err != nil {
 		return nil, fmt.Errorf("apply the scenario: %w", err)
+	}
+	if err := of.applyGPUs(ctx, cp, "quota.yaml"); err != nil {
+		return nil, err
 	}
 	step("applied quotas, queues and what else the scenario needs")
 	if kinds {
@@ -114,6 +120,25 @@ func startCluster(
 		}
 	}
 	return cp, nil
+}
+
+// applyGPUs applies a file of examples/gpus. Scenarios of cases have no GPUs.
+func (d *demonstration) applyGPUs(ctx context.Context, cp *controlplane.ControlPlane, name string) error {
+	if d.cases != nil {
+		return nil
+	}
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	objects, err := os.ReadFile(filepath.Join(root, "examples", "gpus", name))
+	if err != nil {
+		return err
+	}
+	if err := cp.Apply(ctx, objects); err != nil {
+		return fmt.Errorf("apply examples/gpus/%s: %w", name, err)
+	}
+	return nil
 }
 
 // startQueue starts the controller, which makes the certificate of the aggregated API, and the scheduler.

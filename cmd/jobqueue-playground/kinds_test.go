@@ -254,7 +254,7 @@ func TestKindTable(t *testing.T) {
 			queues: map[string][]time.Duration{"shared-lab": waits}})
 	}
 	text := strings.Join(kindTable(screen.Screen{}, results), "\n")
-	require.Regexp(t, `PyTorchJob +3 +2 +1.0s +3.0s +- +- +2 +1.0s +training-operator`, text)
+	require.Regexp(t, `PyTorchJob +3 +2 +1.0s +3.0s +- +- +2 +1.0s +- +training-operator`, text)
 	require.Regexp(t, `SparkApplication .* played by a stand-in`, text)
 	require.NotRegexp(t, `JobSet .* played`, text)
 }

@@ -50,15 +50,19 @@ func TestWorkloadIsTheSameForTheSameSeed(t *testing.T) {
 }
 
 func TestWorkloadIsMixedAndFits(t *testing.T) {
-	limits := map[string]float64{"team-research": 24, "team-platform": 24, "employees": 20, "interns": 12}
+	limits := map[string]float64{"team-research": 24, "team-platform": 24, "employees": 20, "interns": 12, gpuQuota: 4}
 	total := map[string]float64{}
 	names := map[string]bool{}
 	for _, s := range jobsOf(t, 300, 1) {
 		job := &batchv1.Job{}
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(s.Object.Object, job))
 		quota := job.Labels[v1alpha1.LabelQuotaName]
-		cores := job.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().
-			AsApproximateFloat64() * float64(*job.Spec.Completions)
+		requests, name := job.Spec.Template.Spec.Containers[0].Resources.Requests, corev1.ResourceCPU
+		if quota == gpuQuota {
+			name = cardName
+		}
+		amount := requests[name]
+		cores := amount.AsApproximateFloat64() * float64(*job.Spec.Completions)
 		require.LessOrEqual(t, cores, limits[quota], "a job that can never fit would never end")
 		total[quota] += cores
 		require.False(t, names[job.Namespace+"/"+job.Name])

@@ -19,20 +19,31 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
-// scenario is the namespaces, priority classes, quotas and the shared queue of demo and playground.
+// scenario is the namespaces, priority classes, quotas and the shared queue of demo and playground. Nodes with GPUs and
+// their quota are in examples/gpus.
 //
 //go:embed scenario.yaml
 var scenario []byte
+
+const (
+	// gpuQuota is the quota of examples/gpus, and the name of its default Queue.
+	gpuQuota = "gpus"
+	// cardName is the resource of a whole card.
+	cardName = "nvidia.com/gpu"
+)
 
 // stream is one kind of submitter in the scenario.
 type stream struct {
@@ -54,13 +65,14 @@ func streams() []stream {
 
 // queueNames are the queues of the scenario in the order of the table; quotaLevels the quotas to show for each,
 // the leaves first.
-func queueNames() []string { return []string{"team-research", "team-platform", "shared-lab"} }
+func queueNames() []string { return []string{"team-research", "team-platform", "shared-lab", gpuQuota} }
 
 func quotaLevels() map[string][]string {
 	return map[string][]string{
 		"team-research": {"team-research"},
 		"team-platform": {"team-platform"},
 		"shared-lab":    {"employees", "interns", "lab"},
+		gpuQuota:        {gpuQuota},
 	}
 }
 
@@ -75,7 +87,7 @@ const submitInterval = 235 * time.Millisecond
 // workload returns n jobs of mixed size, priority and run time; the same seed gives the same jobs.
 func workload(n int, seed uint64) ([]cases.Submission, error) {
 	random := rand.New(rand.NewPCG(seed, seed))
-	lots := weighted()
+	lots := append(weighted(), stream{namespace: "research", queue: gpuQuota, quota: gpuQuota})
 	all := make([]cases.Submission, 0, n)
 	for i := range n {
 		next, err := cases.SubmissionOf(newJob(lots[random.IntN(len(lots))], i, random))
@@ -107,8 +119,22 @@ func newJob(s stream, i int, random *rand.Rand) *batchv1.Job {
 	job := cases.PlainJob(s.namespace, s.quota, fmt.Sprintf("%s-%04d", s.quota, i), pods, milliCPU, runTime)
 	job.Spec.Suspend = &suspended
 	job.Spec.Template.Spec.PriorityClassName = priority
+	if s.quota == gpuQuota {
+		wantCards(&job.Spec.Template.Spec.Containers[0].Resources, i%2 == 0)
+	}
 	if s.named {
 		job.Annotations = map[string]string{v1alpha1.QueueNameKey: s.queue}
 	}
 	return job
+}
+
+// wantCards has each pod ask for a whole card, or for half of one.
+func wantCards(of *corev1.ResourceRequirements, whole bool) {
+	cards := corev1.ResourceList{cardName: resource.MustParse("1")}
+	if !whole {
+		half := resource.MustParse("50")
+		cards = corev1.ResourceList{"koordinator.sh/gpu-core": half, "koordinator.sh/gpu-memory-ratio": half}
+	}
+	maps.Copy(of.Requests, cards)
+	of.Limits = cards
 }

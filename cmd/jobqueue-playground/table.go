@@ -57,7 +57,7 @@ type queueRow struct {
 	waiting                          []waitingUnit
 }
 
-// quotaBar is the use of one quota, in cores.
+// quotaBar is the use of one quota, in cores, or in cards if it has some.
 type quotaBar struct {
 	name string
 	// used by bound pods, promised to admitted units in addition to that, of max.
@@ -189,6 +189,9 @@ func (v *view) explain(p place, qu checker.Unit) string {
 
 // missing names the lowest level of quotas that has too few cores free for a unit; empty if each has enough.
 func (v *view) missing(qu checker.Unit) string {
+	if qu.Quota == gpuQuota {
+		return "" // cores are not short
+	}
 	asks := float64(qu.Request["cpu"]) / 1000
 	for level := range v.checks.Levels(qu.Quota) {
 		q := v.use(level)
@@ -216,8 +219,12 @@ func statusPlaces(q *v1alpha1.Queue) []place {
 	return places
 }
 
-// use of a quota in cores, with all levels below it.
+// use of a quota in cores, or in cards, with all levels below it.
 func (v *view) use(quota string) quotaBar {
+	if quota == gpuQuota {
+		used, promised, most := v.checks.Use(quota, cardName)
+		return quotaBar{quota, float64(used), float64(promised), float64(most)}
+	}
 	used, promised, most := v.checks.Use(quota, "cpu")
 	return quotaBar{quota, float64(used) / 1000, float64(promised) / 1000, float64(most) / 1000}
 }
@@ -240,7 +247,7 @@ func (b board) lines(s screen.Screen) []string {
 	}
 	lines = append(lines,
 		s.Style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING",
-			"DONE", "QUOTA (cores)")))
+			"DONE", "QUOTA (cores; gpus: whole cards)")))
 	for _, row := range b.queues {
 		lines = append(lines, row.lines(s)...)
 	}

@@ -84,6 +84,17 @@ unless sum by (queue, quota) (increase(scheduler_jobqueue_admissions_total[30m])
 			"admitted.",
 	},
 	{
+		name: "JobqueueWaitTooLong",
+		// The unit that waits is compared, not a quantile of admissions: a unit that is never admitted is in no quantile,
+		// and a bucket of the histogram is four times as wide as the one before.
+		expr: `time() - max by (queue) (scheduler_jobqueue_longest_wait_start_seconds)
+> max by (queue) (scheduler_jobqueue_wait_objective_seconds)`,
+		lasts:    "1m",
+		severity: warning,
+		summary: "A unit of queue {{ $labels.queue }} has waited for {{ $value | humanizeDuration }}, longer than the " +
+			"objective of the queue.",
+	},
+	{
 		name:     "JobqueueParkedUnits",
 		expr:     `sum by (queue, quota) (scheduler_jobqueue_parked_units) > 0`,
 		lasts:    "1h",

@@ -145,7 +145,7 @@ func (e *Engine) applyQueue(now time.Time, name string, q *objects.Queue) {
 	if q == nil {
 		delete(e.queues, name)
 		e.statuses.forget(name)
-		e.opts.Metrics.ForgetCounted("queue", name)
+		e.waits.QueueGone(name)
 		e.core.call("", func(s *admission.State) { s.DeleteQueue(now, name) })
 		return
 	}
@@ -154,6 +154,7 @@ func (e *Engine) applyQueue(now time.Time, name string, q *objects.Queue) {
 	}
 	e.opts.countUnreadable(q.Panicked)
 	e.queues[name] = q
+	e.waits.SetQueue(name, q.WaitObjective)
 	e.gauges.mark(now, "")
 	e.statuses.mark(now, name)
 	e.pushQueue(now, q)

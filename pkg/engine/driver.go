@@ -146,6 +146,7 @@ func (d *Driver) FeedNamespace(obj json.Marshaler, gone bool) {
 	n := sent[metav1.PartialObjectMetadata](obj)
 	if gone {
 		d.box.bound(n.Name, nil)
+		d.waits.NamespaceGone(n.Name)
 		return
 	}
 	d.box.bound(n.Name, priority.BoundOf(n.Annotations))

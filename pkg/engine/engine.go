@@ -97,7 +97,7 @@ func New(o Options) (*Engine, error) {
 	e.writers = newWriters(&v.opts, e.Settle)
 	e.quotas = newObserver(v, e.retryIn)
 	exists := func(name string) bool { return e.queues[name] != nil }
-	e.gauges = newGauges(v, e.core, e.quotas, exists)
+	e.gauges = newGauges(v, e.core, e.units, e.quotas, exists)
 	e.statuses = newQueueStatuses(v, e.core, e.checks, e.writers, exists)
 	e.pods = &pods{
 		env: v, index: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,

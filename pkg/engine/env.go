@@ -28,20 +28,22 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/waits"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // env is what all parts of the engine have in common: its options, its log, and the recovery from panics.
 type env struct {
-	opts Options
-	log  klog.Logger // belongs to the goroutine of step
+	opts  Options
+	log   klog.Logger // belongs to the goroutine of step
+	waits *waits.Waits
 	// managed is what is managed at present; nil is nothing.
 	managed atomic.Pointer[managedjobs.Predicate]
 }
 
 func newEnv(o Options) *env {
-	v := &env{opts: o, log: klog.Background()}
+	v := &env{opts: o, log: klog.Background(), waits: waits.New(o.Metrics)}
 	v.managed.Store(o.Predicate)
 	return v
 }

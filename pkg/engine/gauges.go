@@ -33,6 +33,7 @@ const gaugeInterval = time.Second
 type gauges struct {
 	*env
 	core   *core
+	units  *records
 	quotas *observer
 	at     time.Time // when the next update is due; zero for never
 	last   time.Time
@@ -56,9 +57,9 @@ type gauges struct {
 // told is what is outstanding of a level, and what it is measured against.
 type told struct{ outstanding, limit resources.List }
 
-func newGauges(v *env, c *core, o *observer, queueExists func(name string) bool) *gauges {
+func newGauges(v *env, c *core, u *records, o *observer, queueExists func(name string) bool) *gauges {
 	return &gauges{
-		env: v, core: c, quotas: o, queueExists: queueExists,
+		env: v, core: c, units: u, quotas: o, queueExists: queueExists,
 		levels: map[string]bool{}, fresh: map[string]bool{},
 		counts: map[[2]string]bool{}, stray: map[[2]string]accounts.Counts{},
 		outstanding: map[string]resources.List{}, told: map[string]told{},
@@ -110,18 +111,12 @@ func (g *gauges) measure(now time.Time) {
 	if g.at.IsZero() || g.at.After(now) {
 		return
 	}
-	g.at, g.last = time.Time{}, now
+	g.at, g.last = time.Time{}, now.Add(g.measureQueues())
 	g.measureCounts()
-	g.measureVictims()
 	for _, level := range g.quotas.withAncestors(g.levels) {
 		g.measureOutstanding(level)
 	}
 	clear(g.levels)
-}
-
-func (g *gauges) outstandingOf(level string) (list resources.List) {
-	g.core.call("", func(s *admission.State) { list = s.Holdings().Read(level).Outstanding().List() })
-	return list
 }
 
 func (g *gauges) tellOutstanding(level string) {
@@ -213,17 +208,22 @@ func (g *gauges) forgetCounts(pair [2]string) {
 	}
 }
 
-func (g *gauges) measureVictims() {
-	var victims map[string]int
-	g.core.call("", func(s *admission.State) { victims = admission.Victims(s) })
-	g.opts.Metrics.Replace(metrics.DryRunVictims, g.victims, victims)
-	g.victims = victims
+// measureQueues says for how long gauges rest, so that they take a hundredth of the time.
+func (g *gauges) measureQueues() time.Duration {
+	begun, former := g.opts.Clock.Now(), g.victims
+	g.core.call("", func(s *admission.State) {
+		g.victims = admission.Victims(s)
+		g.waits.Measure(s.Line, g.units.waitsSince)
+	})
+	g.opts.Metrics.Replace(metrics.DryRunVictims, former, g.victims)
+	return 100 * g.opts.Clock.Since(begun)
 }
 
 func (g *gauges) measureOutstanding(level string) {
 	var list resources.List
 	if g.quotas.known(level) {
-		list = g.outstandingOf(level).Mask(g.quotas.maxOf(level)) // not of resources that a tenant made up
+		g.core.call("", func(s *admission.State) { list = s.Holdings().Read(level).Outstanding().List() })
+		list = list.Mask(g.quotas.maxOf(level)) // not of resources that a tenant made up
 	}
 	for _, item := range g.outstanding[level].Items() {
 		if _, still := list.Get(item.Name); !still {

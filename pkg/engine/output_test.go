@@ -299,7 +299,7 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"))
 	require.Equal(t, map[string]float64{pair: 1}, values("admissions_total"))
 	require.Equal(t, map[string]float64{testQuota + "/cpu": 4000, root + "/cpu": 4000}, values("ledger_outstanding"))
-	require.Equal(t, map[string]float64{testQuota: 1}, values("admission_wait_seconds"))
+	require.Equal(t, map[string]float64{testNamespace + "/" + testQuota: 1}, values("admission_wait_seconds"))
 	require.Empty(t, values("admitted_to_running_seconds"))
 	r.api.setStatus(a, map[string]any{"phase": "Running"})
 	r.feed(a).step()
@@ -325,6 +325,42 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 	r.advance(2 * time.Second)
 	require.Equal(t, map[string]float64{pair: 0}, values("pending_units"))
 	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"), "what is in flight counts as held")
+}
+
+// A unit that was evicted has waited since then, also for the metrics.
+func TestWaitsAreMeasuredSinceTheLastEviction(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	r.queueWith(testQuota, map[string]any{"waitObjectiveSeconds": int64(60)}).lead()
+	evicted := r.engine.opts.Clock.Now().Truncate(time.Second)
+	created := evicted.Add(-time.Hour)
+	since := func(at time.Time) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { u.SetCreationTimestamp(metav1.NewTime(at)) }
+	}
+	r.unit("first", 4, since(created.Add(-time.Second)))
+	r.unit("evicted", 3, since(created), withStatus(map[string]any{"phase": "Enqueued", "conditions": []any{map[string]any{
+		"type": "Evicted", "status": "True", "reason": "Reclaimed", "message": "",
+		"lastTransitionTime": evicted.UTC().Format(time.RFC3339),
+	}}}))
+	r.advance(2 * time.Second)
+	r.send()
+	r.advance(2 * time.Second)
+	longest := map[string]float64{testQuota: float64(evicted.Unix())}
+	require.Equal(t, longest, gathered(t, registry, "longest_wait_start_seconds"))
+	require.Equal(t, map[string]float64{testQuota: 60}, gathered(t, registry, "wait_objective_seconds"))
+	of := testNamespace + "/" + testQuota
+	require.Equal(t, map[string]float64{of: 1}, gathered(t, registry, "admission_wait_seconds"))
+	r.engine.FeedNamespace(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": testNamespace},
+	}}, true)
+	r.advance(2 * time.Second)
+	require.Empty(t, gathered(t, registry, "admission_wait_seconds"))
+	require.Equal(t, longest, gathered(t, registry, "longest_wait_start_seconds"))
+	r.engine.sources.putQueue(testQuota, nil)
+	r.advance(2 * time.Second)
+	require.Empty(t, gathered(t, registry, "longest_wait_start_seconds"))
+	require.Empty(t, gathered(t, registry, "wait_objective_seconds"))
 }
 
 // The victims of a dry run are a metric as long as the queue has dryRun.

@@ -199,7 +199,7 @@ func (s *queueStatuses) content(name string) (counts accounts.Counts, items []v1
 	s.core.call("", func(state *admission.State) {
 		counts = state.Accounts().CountsOf(name)
 		room := maxItemsSize
-		state.Line(name, func(position int, u *unit.Unit) bool {
+		state.Line(name, func(position int, u *unit.Unit, _ bool) bool {
 			namespace, key, _ := strings.Cut(u.Key, "/")
 			if room -= len(namespace) + len(key) + itemOverhead; room < 0 || len(items) == s.opts.Config.ItemsInStatus {
 				return false

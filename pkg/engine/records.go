@@ -139,6 +139,14 @@ func newRecords(
 // get returns nil for a unit that is not known.
 func (r *records) get(key string) *unitRecord { return r.byKey[key] }
 
+// waitsSince is since when a unit has waited; zero for one that is not known.
+func (r *records) waitsSince(key string) (since time.Time) {
+	if rec := r.byKey[key]; rec != nil {
+		since = objects.WaitsSince(rec.object)
+	}
+	return since
+}
+
 func (r *records) len() int { return len(r.byKey) }
 
 // keys of all units, sorted, as are those of the following.

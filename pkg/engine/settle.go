@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -96,8 +97,7 @@ func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
 	rec.act().admittedAt = now
 	queue, quota := e.gauges.labels(rec)
 	e.opts.Metrics.Inc(metrics.AdmissionsTotal, queue, quota)
-	waited := w.decided.Sub(rec.object.CreationTimestamp.Time)
-	e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, waited.Seconds(), queue)
+	e.waits.Admitted(queue, rec.object.Namespace, w.decided.Sub(objects.WaitsSince(w.base)))
 	e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
 }
 

@@ -123,7 +123,7 @@ func (s *sources) connect() error {
 	}
 	s.kinds.Store(f)
 	s.synced = append(s.synced, f.Settled)
-	if err := s.hear(s.opts.Namespaces, "namespaces", priorities.Handler(s.box.bound)); err != nil {
+	if err := s.hear(s.opts.Namespaces, "namespaces", priorities.Handler(s.box.bound, s.waits.NamespaceGone)); err != nil {
 		return err
 	}
 	return s.hear(s.opts.Pods, "pods", cache.ResourceEventHandlerDetailedFuncs{

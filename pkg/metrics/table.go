@@ -44,6 +44,8 @@ const (
 	RepeatedEvictionsTotal   Name = Prefix + "repeated_evictions_total"
 	DeactivatedUnitsTotal    Name = Prefix + "deactivated_units_total"
 	ReservationsTotal        Name = Prefix + "reservations_total"
+	WaitObjectiveSeconds     Name = Prefix + "wait_objective_seconds"
+	LongestWaitStartSeconds  Name = Prefix + "longest_wait_start_seconds"
 	AdmissionChecksSeconds   Name = Prefix + "admission_checks_seconds"
 	AttemptsTotal            Name = Prefix + "attempts_total"
 	AdmissionWaitSeconds     Name = Prefix + "admission_wait_seconds"
@@ -184,8 +186,13 @@ var schedulerMetrics = []definition{
 	{AttemptsTotal, counter, []string{"result", "reason"},
 		"Number of decided admissions and evictions by result, and of " +
 			"reasons written to pending units.", nil},
-	{AdmissionWaitSeconds, histogram, []string{"queue"}, "Seconds from the creation of a unit to its admission.",
+	{AdmissionWaitSeconds, histogram, []string{"queue", "namespace"}, "Seconds from the creation of a unit, or its last " +
+		"eviction, to its admission. At most 100 namespaces of a queue have a label.",
 		waitBuckets},
+	{WaitObjectiveSeconds, gauge, []string{"queue"}, "Seconds that a unit of the queue should wait at most: " +
+		"waitObjectiveSeconds of a Queue that has it.", nil},
+	{LongestWaitStartSeconds, gauge, []string{"queue"}, "Unix time since which the unit has waited that has " +
+		"waited longest. Only queues with waitObjectiveSeconds have it.", nil},
 	{ReservationsTotal, counter, []string{"queue", "quota"}, "Number of reservations of quota for units that then have " +
 		"to pass admission checks.", nil},
 	{AdmissionChecksSeconds, histogram, []string{"queue"}, "Seconds from the reservation of quota for a unit until the " +

@@ -93,6 +93,25 @@ var scenarios = []scenario{
 		}},
 	},
 	{
+		alert: "JobqueueWaitTooLong",
+		series: []string{
+			`scheduler_jobqueue_wait_objective_seconds{queue="q"} 3600x240`,
+			`scheduler_jobqueue_longest_wait_start_seconds{queue="q"} 600x143 6000x96`,
+		},
+		after:   time.Hour + 11*time.Minute + interval,
+		labels:  `{queue="q"}`,
+		summary: "A unit of queue q has waited for 1h 1m 30s, longer than the objective of the queue.",
+		calm: [][]string{{
+			// Each unit waits for less than the objective.
+			`scheduler_jobqueue_wait_objective_seconds{queue="q"} 3600x240`,
+			`scheduler_jobqueue_longest_wait_start_seconds{queue="q"} 600x100 3600x140`,
+			`scheduler_jobqueue_wait_objective_seconds{queue="r"} 60x240`,
+			`scheduler_jobqueue_longest_wait_start_seconds{queue="r"} 0+30x240`,
+		}, {
+			`scheduler_jobqueue_longest_wait_start_seconds{queue="q"} 0x240`,
+		}},
+	},
+	{
 		alert:   "JobqueueParkedUnits",
 		series:  []string{`scheduler_jobqueue_parked_units{queue="q",quota="a"} 2x240`},
 		after:   time.Hour,

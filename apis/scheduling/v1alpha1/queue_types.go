@@ -149,6 +149,12 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+	// waitObjectiveSeconds is the longest time in seconds that a unit should wait, such as 3600. It serves the alert
+	// JobqueueWaitTooLong alone.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	WaitObjectiveSeconds *int32 `json:"waitObjectiveSeconds,omitempty"`
 	// executionTime bounds for how long jobs of the queue run.
 	// +optional
 	ExecutionTime *ExecutionTime `json:"executionTime,omitempty"`

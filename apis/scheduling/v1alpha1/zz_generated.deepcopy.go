@@ -449,6 +449,11 @@ func (in *QueueSpec) DeepCopyInto(out *QueueSpec) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.WaitObjectiveSeconds != nil {
+		in, out := &in.WaitObjectiveSeconds, &out.WaitObjectiveSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ExecutionTime != nil {
 		in, out := &in.ExecutionTime, &out.ExecutionTime
 		*out = new(ExecutionTime)

@@ -89,7 +89,7 @@ func TestCostOfAQuestion(t *testing.T) {
 		"position":          {0, func() { w.s.Position(key) }},
 		"counts of a queue": {0, func() { w.s.Accounts().CountsOf("q0") }},
 		"first hundred units": {
-			0, func() { w.s.Line("q0", func(position int, _ *unit.Unit) bool { return position < 100 }) },
+			0, func() { w.s.Line("q0", func(position int, _ *unit.Unit, _ bool) bool { return position < 100 }) },
 		},
 		"page from the middle":  {12, func() { w.s.Page("q0", 150, 100) }},
 		"observation, no news":  {0, func() { w.s.SetQuota(w.now, level) }},

@@ -117,7 +117,7 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 	}
 	require.Empty(t, s.First("q", 0))
 	last := 0
-	s.Line("q", func(position int, u *unit.Unit) bool {
+	s.Line("q", func(position int, u *unit.Unit, _ bool) bool {
 		require.Equal(t, last+1, position)
 		require.Equal(t, want[last].Key, u.Key)
 		last = position

@@ -71,9 +71,9 @@ func (s *State) InFlight(unitKey string) bool {
 // Live says whether the consumer was last reported to be live.
 func (s *State) Live(c unit.Consumer) bool { return s.roster.owners.IsLive(c) }
 
-// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What
-// it is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1).
-func (s *State) Line(queue string, visit func(position int, u *unit.Unit) bool) {
+// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false; those
+// that are parked are not open. What it is given must not be changed, nor may the state. A visit costs O(1).
+func (s *State) Line(queue string, visit func(position int, u *unit.Unit, open bool) bool) {
 	q, ok := s.lines.byName[queue]
 	if !ok {
 		return
@@ -81,7 +81,7 @@ func (s *State) Line(queue string, visit func(position int, u *unit.Unit) bool) 
 	position := 0
 	q.line.Walk(func(u *record) bool {
 		position++
-		return visit(position, &u.spec)
+		return visit(position, &u.spec, u.group.Open())
 	})
 }
 

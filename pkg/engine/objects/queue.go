@@ -44,8 +44,10 @@ type Queue struct {
 	Conditions []metav1.Condition
 	// CheckFault is why its admission checks cannot be asked as they are written.
 	CheckFault string
-	Status     json.RawMessage // of which only a scheduler that has not written it yet wants to know more
-	Panicked   bool            // while it was read
+	// WaitObjective is for how many seconds its units should wait at most; 0 if it does not say.
+	WaitObjective int32
+	Status        json.RawMessage // of which only a scheduler that has not written it yet wants to know more
+	Panicked      bool            // while it was read
 }
 
 // DecodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
@@ -123,6 +125,7 @@ func (q *Queue) setTimes(spec *v1alpha1.QueueSpec, timeouts queue.Timeouts) {
 		}
 	}
 	set(&q.Spec.HeartbeatTimeout, spec.HeartbeatTimeoutSeconds)
+	q.WaitObjective = max(ptr.Deref(spec.WaitObjectiveSeconds, 0), 0)
 	if own := spec.Timeouts; own != nil {
 		set(&timeouts.PodsReady, own.PodsReadySeconds)
 		set(&timeouts.Recovery, own.RecoverySeconds)

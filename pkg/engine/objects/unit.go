@@ -211,6 +211,15 @@ func (u *Unit) Condition(conditionType string) *metav1.Condition {
 	return nil
 }
 
+// WaitsSince is since when the unit has waited: its creation, or its last eviction. A unit that is reserved again does
+// not say when it was evicted, so that it has waited since the reservation.
+func WaitsSince(u *Unit) time.Time {
+	if c := u.Condition(v1alpha1.ConditionEvicted); c != nil && c.LastTransitionTime.After(u.CreationTimestamp.Time) {
+		return c.LastTransitionTime.Time
+	}
+	return u.CreationTimestamp.Time
+}
+
 // Readiness says whether all pods of the job are ready, or since when they are not any more.
 func (u *Unit) Readiness() (ready bool, notSince time.Time) {
 	c := u.Condition(v1alpha1.ConditionPodsReady)

@@ -72,7 +72,8 @@ func TestBoundOfANamespace(t *testing.T) {
 // Namespaces change all the time. Only what they allow is told.
 func TestNamespacesAreToldByWhatTheyAllow(t *testing.T) {
 	told := []string{}
-	h := Handler(func(namespace string, most *int32) { told = append(told, namespace, bound(most)) })
+	h := Handler(func(namespace string, most *int32) { told = append(told, namespace, bound(most)) },
+		func(namespace string) { told = append(told, namespace+" is gone") })
 	namespace := func(text string) *corev1.Namespace {
 		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"x": text}}}
 		if text != "" {
@@ -89,9 +90,10 @@ func TestNamespacesAreToldByWhatTheyAllow(t *testing.T) {
 		"as before":             {func() { h.OnUpdate(namespace("5"), namespace("5")) }, []string{}},
 		"another bound":         {func() { h.OnUpdate(namespace("5"), namespace("6")) }, []string{"team", "6"}},
 		"no bound any more":     {func() { h.OnUpdate(namespace("5"), namespace("x")) }, []string{"team", "none"}},
-		"gone":                  {func() { h.OnDelete(namespace("5")) }, []string{"team", "none"}},
+		"gone":                  {func() { h.OnDelete(namespace("5")) }, []string{"team", "none", "team is gone"}},
 		"gone unseen": {
-			func() { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "team", Obj: namespace("5")}) }, []string{"team", "none"},
+			func() { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "team", Obj: namespace("5")}) },
+			[]string{"team", "none", "team is gone"},
 		},
 	} {
 		told = []string{}

@@ -24,8 +24,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/priority"
 )
 
-// Handler tells what a namespace allows, nil for one that does not say, when that changes.
-func Handler(tell func(namespace string, most *int32)) cache.ResourceEventHandler {
+// Handler tells what a namespace allows, nil for one that does not say, when that changes, and which namespace is gone.
+func Handler(tell func(namespace string, most *int32), gone func(namespace string)) cache.ResourceEventHandler {
 	changed := func(before, after any) {
 		was, _ := before.(metav1.Object)
 		is, _ := after.(metav1.Object)
@@ -44,6 +44,9 @@ func Handler(tell func(namespace string, most *int32)) cache.ResourceEventHandle
 				obj = tombstone.Obj
 			}
 			changed(obj, nil)
+			if namespace, ok := obj.(metav1.Object); ok {
+				gone(namespace.GetName())
+			}
 		},
 	}
 }
