@@ -70,8 +70,8 @@ func Installed(index *served.Index) func(alias.System) (bool, error) {
 }
 
 // ManagedJobsReconciler has the configuration of managed jobs take effect when it changes, and publishes the hash of
-// what this process works with. What is not valid does not take effect: with a guess it could suspend what it must
-// leave alone.
+// what this process works with. What is not valid, or deleted, does not take effect: with a guess it could suspend
+// what it must leave alone.
 type ManagedJobsReconciler struct {
 	// Key of the ConfigMap.
 	Key      types.NamespacedName
@@ -99,7 +99,10 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	exists := err == nil
+	if err != nil {
+		logger.Info("The ConfigMap of managed jobs does not exist; the configuration in force stays")
+		return ctrl.Result{}, nil
+	}
 	m, err := managedjobs.From(cm.Data)
 	if err != nil {
 		logger.Error(err, "The configuration of managed jobs is not valid; the one in force stays")
@@ -127,7 +130,7 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 			logger.Error(err, "Priority classes of the configuration of managed jobs cannot be read")
 		}
 	}
-	if !exists || cm.Annotations[managedjobs.AnnotationHash] == r.hash {
+	if cm.Annotations[managedjobs.AnnotationHash] == r.hash {
 		return ctrl.Result{}, nil
 	}
 	after := cm.DeepCopy()

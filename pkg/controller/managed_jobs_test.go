@@ -113,6 +113,8 @@ func TestManagedJobsReconciler(t *testing.T) {
 
 	require.NoError(t, c.Get(ctx, key, cm))
 	require.NoError(t, c.Delete(ctx, cm))
+	reconcile()
+	require.Len(t, used, 4, "without the ConfigMap the configuration in force stays")
 	m, err = ReadManagedJobs(context.Background(), client.Reader(c), key.Namespace)
 	require.NoError(t, err)
 	require.Equal(t, managedjobs.Default(), m)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
@@ -58,10 +59,12 @@ func newCore(v *env) *core {
 	c.config = admission.Config{
 		ExplainAfter: v.opts.Config.ReportAfter, ExplainEvery: v.opts.Config.ReportEvery,
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
-		Timeouts:       v.opts.Config.Timeouts, ClaimAfter: v.opts.Config.ClaimAfter,
-		ClaimTimeout:     v.opts.Config.ClaimTimeout,
+		Rules: life.Config{
+			Timeouts: v.opts.Config.Timeouts, Selects: labeltext.Selects, Begun: v.opts.Clock.Now(),
+		},
+		ClaimAfter: v.opts.Config.ClaimAfter, ClaimTimeout: v.opts.Config.ClaimTimeout,
 		PartialAdmission: v.opts.Config.PartialAdmission,
-		Policies:         v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order, Selects: labeltext.Selects,
+		Policies:         v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order,
 	}
 	c.state = admission.New(c.config)
 	return c

@@ -22,13 +22,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 func explode(*admission.State) { panic("a bomb in the core") }
 
-func testCore() *core { return newCore(&env{log: logr.Discard()}) }
+func testCore() *core {
+	return newCore(&env{log: logr.Discard(), opts: Options{Clock: clocktesting.NewFakeClock(testStart)}})
+}
 
 func TestAPanicPutsTheUnitOfTheCallInQuarantine(t *testing.T) {
 	c := testCore()

@@ -338,7 +338,7 @@ func TestGrantsAfterTheStateWasBuiltAnew(t *testing.T) {
 // A job that makes no pod loses its quota, and what it is told is what a person needs.
 func TestAnIdleReservationEnds(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
-	r.engine.core.config.Timeouts.Idle = 10 * time.Minute
+	r.engine.core.config.Rules.Timeouts.Idle = 10 * time.Minute
 	r.engine.core.extend(nil, nil)
 	r.queue(testQuota).lead()
 	r.job("a", "job-a")
@@ -441,7 +441,7 @@ func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	predicate, err := managedjobs.NewPredicate(managedjobs.Jobs{Kinds: managedjobs.KindsNamed("Deployment.v1.apps")})
 	require.NoError(t, err)
 	r.engine.managed.Store(predicate)
-	r.engine.core.config.Timeouts.Idle = 10 * time.Minute
+	r.engine.core.config.Rules.Timeouts.Idle = 10 * time.Minute
 	r.engine.core.extend(nil, nil)
 	r.queue(testQuota).lead()
 	r.engine.FeedJob("Deployment.v1.apps", testNamespace, "a", "web", nil, false)

@@ -133,7 +133,7 @@ type JobQueueArgs struct {
 	// admitted. Default 0s.
 	ClaimTimeout *metav1.Duration `json:"claimTimeout,omitempty"`
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
-	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
+	// Default koord-queue/koord-jobqueue-managed-jobs. Without it at the start the defaults apply.
 	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`
 	// visibility is where every replica serves the aggregated API: bindAddress (default "0.0.0.0"), port (default 10261; 0
 	// serves nothing) and certDir, with tls.crt and tls.key.

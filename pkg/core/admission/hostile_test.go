@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -248,7 +249,7 @@ func tenantsMax() resources.List { return drawn(10) }
 // neighbourhood is a tree with a quota for each of two tenants. There is as much as both may have.
 func neighbourhood() *State {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-		Timeouts: modelTimeouts})
+		Rules: life.Config{Timeouts: modelTimeouts}})
 	observeUsed(s, epoch)
 	for _, name := range []string{"good", "evil"} {
 		s.UpsertQueue(epoch, queue.Spec{Name: name, Policy: "Block", Quotas: []string{name}, MaxPending: -1, MaxAdmitted: -1})

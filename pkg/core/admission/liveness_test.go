@@ -78,7 +78,7 @@ func drawEndless(of *testing.T, t *rapid.T) *endless {
 		longest: rapid.IntRange(1, 4).Draw(t, "longest"), claimAfter: 3,
 	}
 	e.chance = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	e.story.cfg.Timeouts = queue.Timeouts{}
+	e.story.cfg.Rules.Timeouts = queue.Timeouts{}
 	e.story.cfg.ClaimAfter = time.Duration(e.claimAfter) * time.Minute
 	e.story.s = New(e.story.cfg)
 	e.out = &strings.Builder{}

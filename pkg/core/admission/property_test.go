@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -84,7 +85,7 @@ func drawFilters(t *rapid.T, cfg Config) *world {
 
 func newWorldOf(cfg Config) *world {
 	cfg.ExplainAfter, cfg.ExplainEvery, cfg.RefusedBackoff = 5*time.Second, 30*time.Second, 10*time.Second
-	cfg.Timeouts, cfg.PartialAdmission, cfg.Selects = modelTimeouts, true, labelsMeet
+	cfg.Rules, cfg.PartialAdmission = life.Config{Timeouts: modelTimeouts, Selects: labelsMeet}, true
 	m := newModel()
 	return &world{model: m, s: New(cfg), o: &oracle{
 		model: m, claimTimeout: cfg.ClaimTimeout, claimAfter: cfg.ClaimAfter, first: map[string]string{},

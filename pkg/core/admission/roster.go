@@ -37,7 +37,6 @@ import (
 // It also keeps holdings, accounts and due times in line with that.
 type roster struct {
 	cfg   *Config
-	rules life.Config
 	units map[string]*record // by key
 	lines *lines
 	// holdings are what units hold.
@@ -72,10 +71,9 @@ type progress struct {
 
 func newRoster(cfg *Config, l *lines, held *holding.Book, p *progress) *roster {
 	r := &roster{
-		cfg: cfg, rules: life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects}, units: map[string]*record{},
-		lines: l, holdings: held, owners: owner.NewBook[*record](), gangs: l.gangs, accounts: l.accounts,
-		takers: reclaim.NewTakers(),
-		due:    ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges), progress: p,
+		cfg: cfg, units: map[string]*record{}, lines: l, holdings: held, owners: owner.NewBook[*record](),
+		gangs: l.gangs, accounts: l.accounts, takers: reclaim.NewTakers(),
+		due: ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges), progress: p,
 	}
 	r.telling = newSchedule(cfg, func(u *record) *unit.Saying { return sayingOf(r, u) })
 	l.telling = r.telling

@@ -102,7 +102,7 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 	*f = life.Facts{
 		Now: now, Unit: &u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
 		GangsPassed: r.gangs.MayGo(u), TakenBy: r.takers.Of(u.spec.Hold()),
-		Refused: u.refusals.Refusal, Config: &r.rules,
+		Refused: u.refusals.Refusal, Config: &r.cfg.Rules,
 	}
 	if q := r.lines.byName[u.spec.Queue]; q != nil {
 		f.Queue, f.QueueKnown = &q.spec, q.known

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -83,12 +84,13 @@ func newStory(t testing.TB) *story {
 	st := &story{
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-			Timeouts: queue.Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
+			Rules:            life.Config{Timeouts: queue.Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}},
+			PartialAdmission: true},
 		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]queue.Spec{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{}, asked: map[string][]writes.Foresee{},
 	}
 	st.cfg.Checks = []queue.Check{labelCheck{}}
-	st.cfg.Selects = strings.EqualFold
+	st.cfg.Rules.Selects = strings.EqualFold
 	st.cfg.Order = fragileOrder{}
 	st.cfg.Policies = map[string]queue.Factory{
 		"Fragile":   func(int32) queue.Policy { return fragilePolicy{queue.Builtin()["Priority"](0)} },
@@ -404,7 +406,7 @@ func (st *story) answer(a arguments) {
 
 // timeouts of a queue with another one; those that it does not name are those of the configuration.
 func (st *story) timeouts(of *queue.Timeouts, name string, value time.Duration) *queue.Timeouts {
-	changed := st.cfg.Timeouts
+	changed := st.cfg.Rules.Timeouts
 	if of != nil {
 		changed = *of
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -57,8 +58,8 @@ type Config struct {
 	// RefusedBackoff is how long a unit is parked after a definite refusal of its status write. It doubles
 	// with every refusal in a row, up to 32 times.
 	RefusedBackoff time.Duration
-	// Timeouts of units whose queue has none of its own.
-	Timeouts queue.Timeouts
+	// Rules of the life of a unit.
+	Rules life.Config
 	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use during that time.
 	// Zero means until it is admitted.
 	ClaimTimeout time.Duration
@@ -71,8 +72,6 @@ type Config struct {
 	PartialAdmission bool
 	// Order of the queues; nil is queue.FairOrder.
 	Order queue.Order
-	// Selects says whether the selector of an admission check picks a unit of these labels; nil picks all.
-	Selects func(selector, labels string) bool
 	// Checks are filters of extensions. A unit is admitted only when all of them pass.
 	Checks []queue.Check
 }

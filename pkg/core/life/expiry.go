@@ -35,6 +35,10 @@ import (
 // strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
 const strayPatience = time.Minute
 
+// settling is how long a new process knows less than there is. After an outage the controller has to report first which
+// pods are ready, and the scheduler has to place those that came during the outage.
+const settling = 5 * time.Minute
+
 // Expiry is when a unit loses its reservation if nothing shows by then that it is used, and why.
 type Expiry struct {
 	At      time.Time
@@ -56,7 +60,7 @@ func expiryOf(f *Facts, heldBack bool) (x Expiry) {
 		return reservedExpiry(f, heldBack)
 	case f.Held.IsZero():
 	case f.Unit.ConsumerManaged:
-		x = sooner(unusedExpiry(f), notReadyExpiry(f))
+		x = sooner(settled(f, unusedExpiry(f)), settled(f, notReadyExpiry(f)))
 	default:
 		x = heartbeatExpiry(f)
 	}
@@ -91,6 +95,15 @@ func unusedExpiry(f *Facts) (x Expiry) {
 		return Expiry{}
 	}
 	x.At = ordered.Later(f.Unit.Admitted, f.Left).Add(x.Timeout)
+	return x
+}
+
+// settled puts a time-out that waits for pods off while the process settles. If nobody placed pods or reported them for
+// longer than the time-out, jobs that run would be evicted otherwise.
+func settled(f *Facts, x Expiry) Expiry {
+	if begun := f.Config.Begun; !x.At.IsZero() && !begun.IsZero() {
+		x.At = ordered.Later(x.At, begun.Add(min(x.Timeout, settling)))
+	}
 	return x
 }
 

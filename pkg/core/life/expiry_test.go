@@ -58,6 +58,7 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 	ranNever := func(f *Facts) { f.Unit.RanSince = time.Time{} }
+	begun := func(after time.Duration) func(*Facts) { return func(f *Facts) { f.Config.Begun = at(after) } }
 	both := func(a, b func(*Facts)) func(*Facts) { return func(f *Facts) { a(f); b(f) } }
 
 	check(t, admitted, answer, []row{
@@ -87,6 +88,16 @@ func TestExpiry(t *testing.T) {
 			noPods(f)
 			f.Queue.Timeouts = &queue.Timeouts{Idle: 3 * time.Minute, PodsReady: 2 * time.Minute}
 		}, "2m0s PodsReadyTimeout", ""},
+
+		{"a process that has just begun waits for reports of pods", both(ready, begun(2*time.Hour)),
+			"2h5m0s PodsReadyTimeout", ""},
+		{"and for nodes for them", both(noPods, begun(2*time.Hour)), "2h5m0s IdleReservation", ""},
+		{"no longer than the time itself", both(both(noPods, begun(2*time.Hour)), func(f *Facts) {
+			f.Queue.Timeouts = &queue.Timeouts{Idle: time.Minute}
+		}), "2h1m0s IdleReservation", ""},
+		{"nor for what it has seen itself", both(ready, begun(time.Minute)), "20m0s PodsReadyTimeout", ""},
+		{"a job runs no longer for that", both(execution(time.Hour, 0, 0), begun(2*time.Hour)),
+			"1h0m0s MaximumExecutionTimeExceeded", ""},
 
 		{"no heartbeat", unwatched, "1m0s NoHeartbeat", "for 1m0s"},
 		{"from the last one", both(unwatched, func(f *Facts) { f.Unit.Heartbeat = at(30 * time.Second) }),

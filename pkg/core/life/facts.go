@@ -101,6 +101,8 @@ type Config struct {
 	Timeouts queue.Timeouts
 	// Selects says whether the selector of an admission check picks a unit of these labels; nil picks all.
 	Selects func(selector, labels string) bool
+	// Begun is when the process began to watch. Zero means that it has watched all the time.
+	Begun time.Time
 }
 
 // rule has the name of what holds, as in backoffIsOver. It returns how a unit breaks it.

@@ -18,6 +18,7 @@ package jobqueue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -89,7 +90,8 @@ func (c *core) configMap(ctx context.Context) (*corev1.ConfigMap, error) {
 }
 
 // followConfiguration has another configuration of managed jobs hold when the ConfigMap says another one, and says
-// when the controller works with other ones than this process. What cannot be read does not take effect.
+// when the controller works with other ones than this process. A ConfigMap that cannot be read or is gone does not take
+// effect.
 func (c *core) followConfiguration(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	ticker := c.clock.NewTicker(configCheckPeriod)
@@ -124,6 +126,9 @@ func (c *core) takeConfiguration(ctx context.Context, configMap *corev1.ConfigMa
 	}
 	if wanted.Hash() == c.managed.Load().predicate.Hash() {
 		return nil
+	}
+	if configMap == nil { // somebody deleted the namespace of queues: with the defaults other jobs would be managed
+		return errors.New("the ConfigMap of managed jobs is gone")
 	}
 	predicate, err := managedjobs.NewPredicate(wanted)
 	if err != nil {

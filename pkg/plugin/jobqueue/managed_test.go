@@ -17,6 +17,7 @@ limitations under the License.
 package jobqueue
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -105,4 +106,10 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 	}
 	takes("kinds: [Job.v1.batch, RayJob.v1.ray.io]")
 	takes("kinds: [Job.v1.batch]")
+
+	// Somebody deletes the namespace of queues. The defaults would gate pods of jobs that nobody manages.
+	takes("requireQueueName: true")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorContains(t, c.takeConfiguration(ended, nil), "gone")
 }
