@@ -15,8 +15,8 @@ limitations under the License.
 */
 
 // Command release writes the files of a release other than images and chart: archives of the command-line programs,
-// the krew manifest of the kubectl plugin, the release notes, and the checksums of all files. The same commit gives the
-// same bytes.
+// the krew manifest of the kubectl plugin, the release notes, the provenance of all programs, and the checksums of all
+// files. The same commit gives the same bytes.
 package main
 
 import (
@@ -45,15 +45,20 @@ const (
 )
 
 // platforms of the programs, as GOOS/GOARCH.
-var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
+const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64"
 
 func main() {
 	version := flag.String("version", "", "version of the release, such as v0.3.0")
 	out := flag.String("out", "", "directory to write to; files that are there are added to the checksums")
 	url := flag.String("url", "https://github.com/koord-jobqueue/koord-jobqueue/releases/download",
 		"where releases can be downloaded; the krew manifest names it")
+	changes := flag.String("changes", "CHANGELOG.md", "changelog that has a heading of the version")
+	images := flag.String("images", "", "directory of the programs of the images, for the provenance")
+	onto := flag.String("platforms", platforms, "platforms of the command-line programs, separated by commas")
+	commit := flag.String("commit", "", "commit of the release, for the provenance")
 	flag.Parse()
-	if err := release(*version, *out, *url); err != nil {
+	from := Provenance{Version: *version, Commit: *commit}
+	if err := release(&from, strings.Split(*onto, ","), *changes, *images, *out, *url); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -61,11 +66,12 @@ func main() {
 
 var isVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
 
-func release(version, out, url string) error {
+func release(from *Provenance, onto []string, changelog, images, out, url string) error {
+	version := from.Version
 	if !isVersion.MatchString(version) {
 		return fmt.Errorf("-version: want one such as v0.3.0, have %q", version)
 	}
-	changes, err := os.ReadFile("CHANGELOG.md")
+	changes, err := os.ReadFile(changelog)
 	if err != nil {
 		return err
 	}
@@ -77,10 +83,20 @@ func release(version, out, url string) error {
 	if err != nil {
 		return err
 	}
+	if err := from.addDirectory(images); err != nil {
+		return err
+	}
 	krew := plugin(version)
-	for _, platform := range platforms {
+	for _, platform := range onto {
 		for _, program := range []string{pluginName, migration} {
-			bin, file, packed, err := pack(platform, program, licence)
+			built, err := build(platform, program)
+			if err != nil {
+				return err
+			}
+			if err := from.add(program, built); err != nil {
+				return err
+			}
+			bin, file, packed, err := pack(platform, program, built, licence)
 			if err != nil {
 				return err
 			}
@@ -103,6 +119,9 @@ func release(version, out, url string) error {
 	if err := os.WriteFile(filepath.Join(out, "NOTES.md"), []byte(notes), 0o644); err != nil {
 		return err
 	}
+	if err := from.write(out); err != nil {
+		return err
+	}
 	return checksums(out)
 }
 
@@ -116,12 +135,8 @@ func section(changes, version string) (string, error) {
 	return strings.TrimSpace(text) + "\n", nil
 }
 
-// pack builds a program and returns its name on the platform, the name of its archive, and the archive.
-func pack(platform, program string, licence []byte) (bin, file string, packed []byte, err error) {
-	built, err := build(platform, program)
-	if err != nil {
-		return "", "", nil, err
-	}
+// pack returns the name of a program on the platform, the name of its archive, and the archive.
+func pack(platform, program string, built, licence []byte) (bin, file string, packed []byte, err error) {
 	bin = program
 	if strings.HasPrefix(platform, "windows/") {
 		bin += ".exe"

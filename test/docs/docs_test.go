@@ -64,6 +64,15 @@ kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=k
 kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy KIND --managed-jobs=FILE`,
+	"its exit code says what the playground lacks; pkg/cli/doctor tests it": `
+kubectl jobqueue doctor`,
+	"it builds images and chart, or needs a release": `
+make release VERSION=v0.3.0 KEY=minisign.key
+minisign -V -p minisign.pub -m SHA256SUMS
+sha256sum -c SHA256SUMS
+go version -m kubectl-jobqueue`,
+	"the objects exist in the playground": `
+kubectl create -f _artifacts/queues.yaml`,
 	"needs the Prometheus operator; test/alerts evaluates the rules": `
 kubectl apply -k manifests/components/monitoring`,
 	"nodes of the playground run no containers": `
