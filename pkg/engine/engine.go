@@ -89,8 +89,7 @@ func New(o Options) (*Engine, error) {
 		reports: reports{}, reasons: pace.NewReasons(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
 		priorities: priorities.NewBook(), checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*objects.Queue{}, queueNames: newNames(), jobs: map[owner.Name]types.UID{}, pasts: pasts{},
-		ghosts:  map[string]int{},
-		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace.NewDecisions(o.Clock.Since),
+		ghosts: map[string]int{}, startup: startup{env: v, begun: o.Clock.Now()}, pace: pace.NewDecisions(o.Clock.Since),
 	}
 	e.units = newRecords(v.kindOf, e.core.standsFor, v.unitNamedBy, kin)
 	e.sources = &sources{env: v, box: e.box}

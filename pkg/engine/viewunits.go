@@ -23,7 +23,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
@@ -116,9 +115,7 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 	rows := make([]UnitRow, 0, len(found))
 	for _, rec := range found {
 		place := places[rec.object.Path]
-		if reason, _, says := objects.Parked(rec.object); says && place.Finding.Reason == unit.ReasonInactive {
-			place.Finding.Reason = reason
-		}
+		place.Finding.Reason, _ = objects.Told(rec.object, place.Finding.Reason, "")
 		rows = append(rows, UnitRow{rec.state(), place.Position, place.Finding, place.DryRun})
 	}
 	return rows
@@ -133,9 +130,8 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	state := v.e.core.read()
 	info := UnitInfo{UnitRow: v.rows([]*unitRecord{rec})[0], Writing: rec.flight != nil}
 	info.Explanation, _ = state.Explain(key)
-	if reason, message, says := objects.Parked(rec.object); says && info.Explanation.Reason == unit.ReasonInactive {
-		info.Explanation.Reason, info.Explanation.Message = reason, message
-	}
+	x := &info.Explanation
+	x.Reason, x.Message = objects.Told(rec.object, x.Reason, x.Message)
 	loses := admission.Of(state, key, v.Now(), life.ExpiryOf)
 	info.LosesAt, info.LosesFor = loses.At, loses.Reason
 	if info.Held.Len() > 0 {

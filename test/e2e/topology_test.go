@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -69,22 +68,6 @@ spec:
       - {name: main, image: example.invalid/work, resources: {requests: {cpu: "3"}}}
 `
 
-// asInTheChart adds what the configuration of Koordinator's chart has for network topology and Reservations.
-func asInTheChart(config map[string]any) {
-	add := func(to map[string]any, list string, item map[string]any) {
-		has := to[list].([]any)
-		if !slices.ContainsFunc(has, func(one any) bool { return one.(map[string]any)["name"] == item["name"] }) {
-			to[list] = slices.Insert(has, 0, any(item))
-		}
-	}
-	profile := config["profiles"].([]any)[0].(map[string]any)
-	add(profile, "pluginConfig", map[string]any{"name": "Coscheduling", "args": map[string]any{
-		"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "CoschedulingArgs", "awareNetworkTopology": true,
-	}})
-	plugins := profile["plugins"].(map[string]any)
-	add(plugins["reserve"].(map[string]any), "enabled", map[string]any{"name": "Reservation"})
-}
-
 // Koordinator places the pods of admitted jobs by devices, network and Reservations, and the quota counts requests.
 func TestTopology(t *testing.T) {
 	c := start(t, "topology", controlplane.Options{Nodes: 4, NodeCPU: "4"})
@@ -102,9 +85,7 @@ func TestTopology(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, c.Apply(t.Context(), []byte(topology)))
-	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{
-		Args: []string{"--enable-network-topology-manager=true"}, Mutate: asInTheChart,
-	}))
+	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 
 	t.Run("a gang below one switch of the network", func(t *testing.T) {

@@ -255,6 +255,14 @@ func Parked(u *Unit) (reason unit.Reason, message string, says bool) {
 	return u.ParkedFor, message, true
 }
 
+// Told is what people are told of a unit for which the rules have found a reason.
+func Told(u *Unit, found unit.Reason, text string) (reason unit.Reason, message string) {
+	if reason, message, says := Parked(u); says && found == unit.ReasonInactive {
+		return reason, message
+	}
+	return found, text
+}
+
 // Deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done
 // so. A unit that is then made active again begins from scratch.
 func (u *Unit) Deactivate() *unit.Deactivation {
