@@ -113,6 +113,11 @@ func release(from *Provenance, onto []string, changelog, images, out, url string
 	if err != nil {
 		return err
 	}
+	return describe(from, out, manifest, notes)
+}
+
+// describe writes what is about the programs: the manifest of krew, the notes, the provenance and the checksums.
+func describe(from *Provenance, out string, manifest []byte, notes string) error {
 	if err := os.WriteFile(filepath.Join(out, "jobqueue.yaml"), manifest, 0o644); err != nil {
 		return err
 	}

@@ -96,12 +96,12 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	logger := klog.FromContext(ctx)
 	cm := &corev1.ConfigMap{}
 	err := r.Client.Get(ctx, r.Key, cm)
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
-	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		logger.Info("The ConfigMap of managed jobs does not exist; the configuration in force stays")
 		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	m, err := managedjobs.From(cm.Data)
 	if err != nil {

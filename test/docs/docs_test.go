@@ -201,7 +201,8 @@ settled() {
   until [[ -n "$jobs" && "$jobs" == "$judged" ]]; do
     sleep 0.2
     jobs="$(kubectl get jobs -n research -o name | wc -l)"
-    judged="$(kubectl jobqueue list -n research 2>/dev/null | grep -Ec 'Admitted|Running|QuotaExceeded|HeldByOthers|OtherScheduler' || true)"
+    judged="$(kubectl jobqueue list -n research 2>/dev/null |
+      grep -Ec 'Admitted|Running|QuotaExceeded|HeldByOthers|OtherScheduler' || true)"
   done
 }
 `

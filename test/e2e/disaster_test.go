@@ -302,8 +302,8 @@ func (d *disaster) compact(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Half of the nodes are lost with what ran there. The other pods run on though the quota holds more than the nodes have,
-// and nothing is admitted until nodes are back.
+// Half of the nodes are lost with what ran there. The other pods run on though the quota holds more than the nodes
+// have, and nothing is admitted until nodes are back.
 func TestDisasterNodePoolLost(t *testing.T) {
 	d := startDisaster(t, "nodes-lost", controlplane.Options{Nodes: 2, NodeCPU: "3"})
 	lost, kept := "", map[string][]types.UID{}

@@ -71,8 +71,8 @@ func schedulers(i *Installation) []Finding {
 		return nil
 	}
 	return []Finding{{Error, "StockSchedulerRuns", fmt.Sprintf("Deployment %s/%s has %d replicas next to %s. "+
-		"While one of them leads, it schedules pods of jobs that wait.", i.SchedulerNamespace, stockDeployment, stock.Replicas,
-		schedulerDeployment), "Set scheduler.replicas=0 in the values of Koordinator's chart."}}
+		"While one of them leads, it schedules pods of jobs that wait.", i.SchedulerNamespace, stockDeployment,
+		stock.Replicas, schedulerDeployment), "Set scheduler.replicas=0 in the values of Koordinator's chart."}}
 }
 
 func versions(i *Installation) []Finding {
