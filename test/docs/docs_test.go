@@ -194,13 +194,14 @@ func TestProgramsOfTheDocumentation(t *testing.T) {
 	require.NotZero(t, built)
 }
 
-// settled waits, as a reader would before the next command, until each job is in a queue and has a state or a reason.
+// settled waits, as a reader would before the next command, until each job that has not ended is in a queue and has a
+// state or a reason.
 const settled = `
 settled() {
-  local jobs="" judged
+  local jobs="" judged live='{{range .items}}{{if not .status.completionTime}}{{println}}{{end}}{{end}}'
   until [[ -n "$jobs" && "$jobs" == "$judged" ]]; do
     sleep 0.2
-    jobs="$(kubectl get jobs -n research -o name | wc -l)"
+    jobs="$(kubectl get jobs -n research -o go-template="$live" | wc -l)"
     judged="$(kubectl jobqueue list -n research 2>/dev/null |
       grep -Ec 'Admitted|Running|QuotaExceeded|HeldByOthers|OtherScheduler' || true)"
   done
