@@ -98,7 +98,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 	if rec == nil || reported(rec.object, &x.Saying) {
 		return
 	}
-	if _, _, says := objects.Parked(rec.object); says && x.Reason == unit.ReasonInactive {
+	if reason, _ := objects.Told(rec.object, x.Reason, ""); reason != x.Reason {
 		return
 	}
 	holds := false

@@ -38,27 +38,24 @@ const helm = "helm"
 func edits(i *Installation) (f []Finding) {
 	f = append(f, editsOf(i.ManagedJobs, "kinds and managedJobs", managedjobs.Key)...)
 	f = append(f, editsOf(i.Tenancy, "tenancy.parameters", "authors", "schedulers", "terminationGracePeriodSeconds")...)
-	for _, of := range i.Settings {
-		s := settings[of.Name]
-		f = append(f, editsOf(of, s.value, s.key)...)
+	for _, c := range configurations {
+		f = append(f, editsOf(i.Settings[c.name], c.value, c.key)...)
 	}
 	return f
 }
 
-// settings are the ConfigMaps with configurations of processes: their key, and the values of the chart for it.
-var settings = map[string]struct{ key, value string }{
-	"koord-jobqueue-controller": {"controller.yaml", "controller.config"},
-	"koord-jobqueue-scheduler":  {"scheduler-config.yaml", "scheduler.args or scheduler.config"},
+// configurations of processes are ConfigMaps, each with the values of the chart for its key.
+var configurations = []struct{ name, key, value string }{
+	{"koord-jobqueue-controller", "controller.yaml", "controller.config"},
+	{"koord-jobqueue-scheduler", "scheduler-config.yaml", "scheduler.args or scheduler.config"},
 }
 
-// settings reads the ConfigMaps of that name.
+// settings reads those ConfigMaps: the first is that of the controller.
 func (r *reader) settings() {
-	for _, key := range []types.NamespacedName{
-		{Namespace: r.into.QueueNamespace, Name: "koord-jobqueue-controller"},
-		{Namespace: r.into.SchedulerNamespace, Name: "koord-jobqueue-scheduler"},
-	} {
+	for n, namespace := range []string{r.into.QueueNamespace, r.into.SchedulerNamespace} {
+		key := types.NamespacedName{Namespace: namespace, Name: configurations[n].name}
 		if configMap := (&corev1.ConfigMap{}); r.get("ConfigMap "+key.String(), key, configMap) {
-			r.into.Settings = append(r.into.Settings, configMap)
+			r.into.Settings[key.Name] = configMap
 		}
 	}
 }

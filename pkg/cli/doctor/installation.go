@@ -71,8 +71,8 @@ type Installation struct {
 	SchedulerConfigs map[string]string
 	// Deployments of controller and schedulers, by name.
 	Deployments map[string]*Deployment
-	// Settings are the ConfigMaps with the configurations of controller and scheduler that the chart renders.
-	Settings    []*corev1.ConfigMap
+	// Settings are the ConfigMaps with the configurations of controller and scheduler that the chart renders, by name.
+	Settings    map[string]*corev1.ConfigMap
 	ManagedJobs *corev1.ConfigMap
 	// Managed are the kinds of jobs that ManagedJobs names, and Denied the rights that the controller lacks for each.
 	Managed []jobkind.Kind
@@ -122,8 +122,8 @@ func Read(ctx context.Context, from Cluster, names Names, now time.Time) *Instal
 	i := &Installation{
 		Names: names, Now: now,
 		Namespaces: map[string]bool{}, SchedulerConfigs: map[string]string{}, Denied: map[string][]string{},
-		Deployments: map[string]*Deployment{},
-		Policies:    map[string]bool{}, Bindings: map[string][]admissionregistrationv1.ValidationAction{},
+		Deployments: map[string]*Deployment{}, Settings: map[string]*corev1.ConfigMap{},
+		Policies: map[string]bool{}, Bindings: map[string][]admissionregistrationv1.ValidationAction{},
 		Checks: map[string]*kueue.AdmissionCheck{},
 	}
 	r := &reader{ctx: ctx, from: from, into: i}

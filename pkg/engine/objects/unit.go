@@ -242,25 +242,17 @@ func (u *Unit) ResizePending() ordered.Moment {
 	return ordered.MomentOf(c.LastTransitionTime.Time)
 }
 
-// Parked is why the controller made a unit inactive, which it says better than the rules do. It has not said so yet if
-// says is false.
-func Parked(u *Unit) (reason unit.Reason, message string, says bool) {
+// Told is what people are told of a unit for which the rules have found a reason. If the controller has made the unit
+// inactive and has said why, that is what it says: the rules see only that the unit is inactive.
+func Told(u *Unit, found unit.Reason, text string) (reason unit.Reason, message string) {
 	c := u.Condition(v1alpha1.ConditionQuotaReserved)
-	if u.ParkedFor == "" || c == nil {
-		return "", "", false
+	if found != unit.ReasonInactive || u.ParkedFor == "" || c == nil {
+		return found, text
 	}
 	if c.Reason == string(u.ParkedFor) {
 		message = c.Message
 	}
-	return u.ParkedFor, message, true
-}
-
-// Told is what people are told of a unit for which the rules have found a reason.
-func Told(u *Unit, found unit.Reason, text string) (reason unit.Reason, message string) {
-	if reason, message, says := Parked(u); says && found == unit.ReasonInactive {
-		return reason, message
-	}
-	return found, text
+	return u.ParkedFor, message
 }
 
 // Deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done
