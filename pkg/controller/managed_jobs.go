@@ -70,8 +70,8 @@ func Installed(index *served.Index) func(alias.System) (bool, error) {
 }
 
 // ManagedJobsReconciler has the configuration of managed jobs take effect when it changes, and publishes the hash of
-// what this process works with. What is not valid, or deleted, does not take effect: with a guess it could suspend
-// what it must leave alone.
+// what this process works with. A configuration that is not valid does not take effect, and the last one stays if the
+// ConfigMap is deleted: with a guess the controller could suspend jobs that it must leave alone.
 type ManagedJobsReconciler struct {
 	// Key of the ConfigMap.
 	Key      types.NamespacedName

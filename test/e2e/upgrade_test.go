@@ -307,8 +307,8 @@ func (u *upgrade) unresumedGoesOn(t *testing.T) {
 	u.watch.clean(t, map[string]int{"late/unresumed": 1})
 }
 
-// What holds quota without a pod on a node keeps it for as long as this release lets it, counted from its admission, and
-// for five minutes after a process has started: nobody may have placed its pods before.
+// A unit that holds quota without a pod on a node keeps it until a time-out of this release, counted from its
+// admission, and for five minutes after a process has started: nobody may have placed its pods before.
 func (u *upgrade) heldGoesOn(t *testing.T) {
 	for _, name := range []string{"by-hand", "unbound", "unbound-for-days"} {
 		before, now := u.recorded(t, "held", name), u.unit(t, "held", name)

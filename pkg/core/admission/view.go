@@ -72,7 +72,7 @@ func (s *State) InFlight(unitKey string) bool {
 func (s *State) Live(c unit.Consumer) bool { return s.roster.owners.IsLive(c) }
 
 // Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false; those
-// that are parked are not open. What it is given must not be changed, nor may the state. A visit costs O(1).
+// that are parked are not open. visit must not change units, nor the state. A visit costs O(1).
 func (s *State) Line(queue string, visit func(position int, u *unit.Unit, open bool) bool) {
 	q, ok := s.lines.byName[queue]
 	if !ok {
