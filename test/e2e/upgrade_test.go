@@ -494,18 +494,6 @@ func (h *unitHistory) versions(namespace, name string) int {
 	return len(h.states[namespace+"/"+name])
 }
 
-// in is the first state of a unit in a phase, nil if it never was in it.
-func (h *unitHistory) in(key string, phase schedulingv1alpha1.QueueUnitPhase) *schedulingv1alpha1.QueueUnit {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, state := range h.states[key] {
-		if state.Status.Phase == phase {
-			return state
-		}
-	}
-	return nil
-}
-
 // rewritten says whether anything of a unit but its status was ever written.
 func (h *unitHistory) rewritten(key string) bool {
 	h.mu.Lock()
