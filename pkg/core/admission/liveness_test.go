@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ type endless struct {
 	longest        int // minutes that a job runs
 	started        map[string]time.Time
 	claimAfter     int
+	blocks         map[string]bool // queues by their policies
 	made           int
 	chance         *rand.Rand // of what the streams ask for
 }
@@ -76,6 +78,7 @@ func drawEndless(of *testing.T, t *rapid.T) *endless {
 		story: newStory(of), parents: map[string]string{}, min: map[string]amounts{}, max: map[string]amounts{},
 		ends: map[string]time.Time{}, started: map[string]time.Time{},
 		longest: rapid.IntRange(1, 4).Draw(t, "longest"), claimAfter: 3,
+		blocks: map[string]bool{},
 	}
 	e.chance = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	e.story.cfg.Rules.Timeouts = queue.Timeouts{}
@@ -142,6 +145,7 @@ func (e *endless) drawStreams(t *rapid.T) {
 				if reclaim {
 					q.Preemption.Reclaim = queue.VictimsAny
 				}
+				e.blocks[name] = q.Policy == "FIFO" || q.Policy == "Block"
 				e.s.UpsertQueue(e.now, q)
 			}
 			e.streams = append(e.streams, &stream{
@@ -288,4 +292,46 @@ func TestEveryHeadStarts(of *testing.T) {
 func (e *endless) waits(name string) bool {
 	_, started := e.started[name]
 	return !started
+}
+
+// In a queue that blocks no job starts before one ahead of it that waits for the same quota, which can have what that one
+// asks for while all others use their min. Of one resource: of others the first may leave some.
+func TestNobodyOvertakesInAQueueThatBlocks(of *testing.T) {
+	of.Parallel()
+	rapid.Check(of, func(t *rapid.T) {
+		e := drawEndless(of, t)
+		for _, s := range e.streams {
+			s.largest["gpu"], s.largest["cpu"] = 0, min(3*s.largest["cpu"], e.max[s.quota]["cpu"])
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "minutes") {
+			firsts, before := e.firsts(), maps.Clone(e.ends)
+			e.minute(t)
+			for _, name := range keysOf(e.ends) {
+				u := e.units[name]
+				first, some := firsts[u.Queue+" "+u.Quota]
+				if _, ran := before[name]; !ran && some && e.waits(first) {
+					require.False(t, ahead("FIFO", e.units[first], u), "%s of %s starts, and %s of %s waits ahead of it in %s",
+						name, u.Request.String(), first, e.units[first].Request.String(), u.Queue)
+				}
+			}
+		}
+	})
+}
+
+// firsts are, by queue and quota, the jobs that never ran and are before all others in queues that block, unless their
+// quota may never have so much.
+func (e *endless) firsts() map[string]string {
+	firsts := map[string]string{}
+	for _, name := range keysOf(e.units) {
+		u := e.units[name]
+		cpu, _ := u.Request.Get("cpu")
+		if !e.blocks[u.Queue] || !e.waits(name) || cpu > e.rightful(u.Quota, "cpu") {
+			continue
+		}
+		at := u.Queue + " " + u.Quota
+		if first, some := firsts[at]; !some || ahead("FIFO", u, e.units[first]) {
+			firsts[at] = name
+		}
+	}
+	return firsts
 }

@@ -39,8 +39,9 @@ type notes struct {
 	namespace   string
 	// answer of the checks of extensions.
 	answer answer
-	// cause is what the last whole pass found that keeps the head from going.
-	cause cause
+	// cause is what the last whole pass found that keeps the head from going, behind the unit of its line that claims ahead.
+	cause  cause
+	behind *record
 
 	queue *queueRecord
 	// parked says why no unit of the group is eligible; the group is not open then.

@@ -162,6 +162,7 @@ func (p *pass) noteCauses(now time.Time) {
 	for i := range heads {
 		g := heads[i].Of.group
 		n, c := &g.Notes, cause{Cause: heads[i].Cause()}
+		n.behind = heads[i].Behind().unit
 		if c.Stopped != "" && c.Stopped == n.answer.reason {
 			c.said = n.answer.message
 		}

@@ -230,9 +230,9 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Pla
 // mayTake is for a head with those that are admitted with it. One alone may have checks whose answers are foreseen.
 func (t *taking) mayTake(now time.Time, with []*record) bool {
 	return len(with) > 0 && !slices.ContainsFunc(with, func(u *record) bool {
-		by := takerOf(u)
+		by, ahead := takerOf(u), u.group.Notes.behind
 		unforeseen := func(c queue.AdmissionCheck) bool { return !c.Foreseen || len(with) > 1 }
-		return by.Policy.TakesNothing() || !by.Entitled(t.tree) ||
+		return ahead != nil && !by.Passes(ahead.spec.TakingPriority()) || by.Policy.TakesNothing() || !by.Entitled(t.tree) ||
 			slices.ContainsFunc(life.AdmissionChecks(t.roster.facts(now, u)), unforeseen)
 	})
 }

@@ -38,10 +38,10 @@ type Pass[T any] struct {
 	// heads that do not fit, and claims, in the order of the pass.
 	heads  []Head[T]
 	claims []Claim[T]
-	// line counts the lines of the pass. claimed are the routes on which heads of this line claim. passable is the number
-	// of claims, of the lines before, that are known to the view as claims that some may pass.
+	// line counts the lines of the pass. claimed are the heads of this line that claim, one on each route. passable is the
+	// number of claims, of the lines before, that are known to the view as claims that some may pass.
 	line     int
-	claimed  []*capacity.Route
+	claimed  []claimer[T]
 	passable int
 	firm     bool
 	// room and roomOfMin are memory of claim.
@@ -61,6 +61,13 @@ type Head[T any] struct {
 	ahead          int
 	line           int
 	together       bool
+	behind         T
+}
+
+// claimer is a head that claims, and its route.
+type claimer[T any] struct {
+	of    T
+	route *capacity.Route
 }
 
 // Claim is the capacity that the first blocking head of a line waits for, one on each route, at each limit where it is
@@ -87,6 +94,10 @@ func New[T any](tree *capacity.Tree, rights *rightful.Book) *Pass[T] {
 	r := rooms{all: capacity.NewView(tree), binding: capacity.NewView(tree), rights: rights}
 	return &Pass[T]{tree: tree, rooms: r, trial: capacity.NewView(tree), lending: capacity.NewLending(tree)}
 }
+
+// Behind is the head of the same line that claims on the same route, ahead of this one; the zero value if none does. Nothing
+// is promised to a head behind another.
+func (h *Head[T]) Behind() T { return h.behind }
 
 // Heads are those of the last pass that did not fit, in order.
 func (p *Pass[T]) Heads() []Head[T] { return p.heads }
@@ -141,8 +152,9 @@ func (p *Pass[T]) Block() {
 		return
 	}
 	h.blocks = true
-	if h.claims = !slices.Contains(p.claimed, h.ask.Route); h.claims {
-		p.claimed = append(p.claimed, h.ask.Route)
+	if _, claimed := p.claimerOn(h.ask.Route); !claimed {
+		h.claims = true
+		p.claimed = append(p.claimed, claimer[T]{h.Of, h.ask.Route})
 		p.claim(h, nil)
 	}
 }
@@ -150,14 +162,24 @@ func (p *Pass[T]) Block() {
 // BlockFirst is Block for a head of a queue that does not block: only the first of a line keeps those behind it
 // waiting.
 func (p *Pass[T]) BlockFirst() {
-	if h := &p.heads[len(p.heads)-1]; !slices.Contains(p.claimed, h.ask.Route) {
+	if _, claimed := p.claimerOn(p.heads[len(p.heads)-1].ask.Route); !claimed {
 		p.Block()
 	}
 }
 
+// claimerOn is the head of this line that claims on a route, if one does.
+func (p *Pass[T]) claimerOn(route *capacity.Route) (of T, claimed bool) {
+	i := slices.IndexFunc(p.claimed, func(c claimer[T]) bool { return c.route == route })
+	if i < 0 {
+		return of, false
+	}
+	return p.claimed[i].of, true
+}
+
 // Fits says whether another request of a head fits where its own was tried last.
 func (p *Pass[T]) Fits(a *Ask, need []int64) bool {
-	v := verdict{}
+	_, behind := p.claimerOn(a.Route)
+	v := verdict{promised: promise{known: behind}}
 	v.measure(&p.rooms, a, need)
 	return v.fits()
 }
@@ -209,7 +231,7 @@ func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
 		}
 		h.claims = true
 		if h.line == p.line {
-			p.claimed = append(p.claimed, h.ask.Route)
+			p.claimed = append(p.claimed, claimer[T]{h.Of, h.ask.Route})
 		}
 		p.claim(h, g)
 	}
@@ -225,6 +247,7 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	h := &p.heads[len(p.heads)-1]
 	h.Of, h.ask, h.line, h.ahead = of, a, p.line, 0
 	h.stopped, h.verdict, h.blocks, h.claims, h.together = "", verdict{}, false, false, false
+	h.behind, h.promised.known = p.claimerOn(a.Route) // nothing is promised to one that is not first there
 	return h
 }
 
