@@ -39,7 +39,7 @@ type notes struct {
 	namespace   string
 	// answer of the checks of extensions.
 	answer answer
-	// cause is what the last whole pass found that keeps the head from going, behind the unit of its line that claims ahead.
+	// cause is what the last whole pass found that keeps the head from going, behind the unit ahead that blocks it.
 	cause  cause
 	behind *record
 

@@ -38,10 +38,10 @@ type Pass[T any] struct {
 	// heads that do not fit, and claims, in the order of the pass.
 	heads  []Head[T]
 	claims []Claim[T]
-	// line counts the lines of the pass. claimed are the heads of this line that claim, one on each route. passable is the
-	// number of claims, of the lines before, that are known to the view as claims that some may pass.
+	// line counts the lines of the pass. claimed are the heads of this line that claim, one on each route, by their indexes.
+	// passable is the number of claims, of the lines before, that are known to the view as claims that some may pass.
 	line     int
-	claimed  []claimer[T]
+	claimed  []int
 	passable int
 	firm     bool
 	// room and roomOfMin are memory of claim.
@@ -62,12 +62,6 @@ type Head[T any] struct {
 	line           int
 	together       bool
 	behind         T
-}
-
-// claimer is a head that claims, and its route.
-type claimer[T any] struct {
-	of    T
-	route *capacity.Route
 }
 
 // Claim is the capacity that the first blocking head of a line waits for, one on each route, at each limit where it is
@@ -95,8 +89,8 @@ func New[T any](tree *capacity.Tree, rights *rightful.Book) *Pass[T] {
 	return &Pass[T]{tree: tree, rooms: r, trial: capacity.NewView(tree), lending: capacity.NewLending(tree)}
 }
 
-// Behind is the head of the same line that claims on the same route, ahead of this one; the zero value if none does. Nothing
-// is promised to a head behind another.
+// Behind is the head ahead of this one that blocks its line and claims on its route; the zero value if there is none.
+// Nothing is promised to a head behind another.
 func (h *Head[T]) Behind() T { return h.behind }
 
 // Heads are those of the last pass that did not fit, in order.
@@ -152,9 +146,8 @@ func (p *Pass[T]) Block() {
 		return
 	}
 	h.blocks = true
-	if _, claimed := p.claimerOn(h.ask.Route); !claimed {
-		h.claims = true
-		p.claimed = append(p.claimed, claimer[T]{h.Of, h.ask.Route})
+	if h.claims = p.claimer(h.ask.Route) == nil; h.claims {
+		p.claimed = append(p.claimed, len(p.heads)-1)
 		p.claim(h, nil)
 	}
 }
@@ -162,23 +155,32 @@ func (p *Pass[T]) Block() {
 // BlockFirst is Block for a head of a queue that does not block: only the first of a line keeps those behind it
 // waiting.
 func (p *Pass[T]) BlockFirst() {
-	if _, claimed := p.claimerOn(p.heads[len(p.heads)-1].ask.Route); !claimed {
+	if p.claimer(p.heads[len(p.heads)-1].ask.Route) == nil {
 		p.Block()
 	}
 }
 
-// claimerOn is the head of this line that claims on a route, if one does.
-func (p *Pass[T]) claimerOn(route *capacity.Route) (of T, claimed bool) {
-	i := slices.IndexFunc(p.claimed, func(c claimer[T]) bool { return c.route == route })
-	if i < 0 {
-		return of, false
+// claimer is the head of this line that claims on a route, nil if none does.
+func (p *Pass[T]) claimer(route *capacity.Route) *Head[T] {
+	for _, i := range p.claimed {
+		if h := &p.heads[i]; h.ask.Route == route {
+			return h
+		}
 	}
-	return p.claimed[i].of, true
+	return nil
+}
+
+// behind is the head of this line that blocks those behind it on a route.
+func (p *Pass[T]) behind(route *capacity.Route) (of T, blocked bool) {
+	if h := p.claimer(route); h != nil && h.ask.Blocking {
+		return h.Of, true
+	}
+	return of, false
 }
 
 // Fits says whether another request of a head fits where its own was tried last.
 func (p *Pass[T]) Fits(a *Ask, need []int64) bool {
-	_, behind := p.claimerOn(a.Route)
+	_, behind := p.behind(a.Route)
 	v := verdict{promised: promise{known: behind}}
 	v.measure(&p.rooms, a, need)
 	return v.fits()
@@ -231,7 +233,7 @@ func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
 		}
 		h.claims = true
 		if h.line == p.line {
-			p.claimed = append(p.claimed, claimer[T]{h.Of, h.ask.Route})
+			p.claimed = append(p.claimed, index)
 		}
 		p.claim(h, g)
 	}
@@ -247,7 +249,7 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	h := &p.heads[len(p.heads)-1]
 	h.Of, h.ask, h.line, h.ahead = of, a, p.line, 0
 	h.stopped, h.verdict, h.blocks, h.claims, h.together = "", verdict{}, false, false, false
-	h.behind, h.promised.known = p.claimerOn(a.Route) // nothing is promised to one that is not first there
+	h.behind, h.promised.known = p.behind(a.Route)
 	return h
 }
 

@@ -111,7 +111,7 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 // reachBehind says how far a bundle may go beyond shares behind these claims, and finds out which of them it passes.
 func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) (r rightful.Reach) {
 	promised := promise{known: slices.ContainsFunc(ahead, func(by Ahead[T]) bool {
-		return by.In == "" && by.Claim.Ask.Route == g.Asks[0].Route
+		return by.In == "" && by.Claim.Ask.Blocking && by.Claim.Ask.Route == g.Asks[0].Route
 	})}
 	for i := range ahead {
 		c := &ahead[i]
