@@ -21,6 +21,7 @@
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #   docs           every command of README, quick start, users and operators, on the playground
 #   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
+#   release        a release for linux/amd64: made, its checksums and signature verified, its plugin run, its chart rendered
 #   chart          the Helm chart: rendered, linted, compared with kustomize, installed over the release before, and removed
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
@@ -205,6 +206,24 @@ chart() {
     end_to_end "the chart" -run '^(TestUpgrade|TestInstallIntoALivingClusterAndTakeOutAgain)$'
 }
 
+# What make release writes, as its users check it.
+release() {
+  local dir version=v0.0.1
+  dir="$(mktemp -d)"
+  printf '## %s\n\n- A release that is made to be looked at.\n' "$version" >"$dir/CHANGES.md"
+  step "build minisign" "$GO" build -C hack/tools/minisign -o "$ROOT/bin/minisign" aead.dev/minisign/cmd/minisign
+  step "make a key" bin/minisign -G -W -f -p "$dir/key.pub" -s "$dir/key"
+  step "make release" env VERSION="$version" PLATFORMS=linux/amd64 OUT="$dir/out" CHANGES="$dir/CHANGES.md" KEY="$dir/key" \
+    hack/release.sh
+  step "verify the signature" bin/minisign -V -p "$dir/key.pub" -m "$dir/out/SHA256SUMS"
+  step "verify the checksums" env -C "$dir/out" sha256sum --strict --check SHA256SUMS
+  step "unpack the plugin" tar xzf "$dir/out/kubectl-jobqueue_linux_amd64.tar.gz" -C "$dir"
+  step "the plugin says its version" grep -q "$version" <("$dir/kubectl-jobqueue" --version)
+  step "the chart names the images" grep -q "registry.example.com/queue/koord-scheduler:$version" \
+    <(bin/helm template --set image.registry=registry.example.com/queue "$dir/out/koord-jobqueue-${version#v}.tgz")
+  rm -rf "$dir"
+}
+
 # The operators are built by the tests themselves, which say how far they are.
 operators() {
   step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, KubeRay, and a stand-in for the rest" \
@@ -274,7 +293,7 @@ section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | chart | chaos | hostile) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | release | chart | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2

@@ -27,8 +27,12 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli"
 )
 
+// version is that of the release; its build sets it.
+var version = "devel"
+
 func main() {
 	command := cli.Command(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	command.Version = version
 	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)

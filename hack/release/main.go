@@ -89,7 +89,7 @@ func release(from *Provenance, onto []string, changelog, images, out, url string
 	krew := plugin(version)
 	for _, platform := range onto {
 		for _, program := range []string{pluginName, migration} {
-			built, err := build(platform, program)
+			built, err := build(version, platform, program)
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func pack(platform, program string, built, licence []byte) (bin, file string, pa
 	return bin, file, packed, err
 }
 
-func build(platform, name string) ([]byte, error) {
+func build(version, platform, name string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return nil, err
@@ -159,8 +159,8 @@ func build(platform, name string) ([]byte, error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	program := filepath.Join(dir, "program")
 	goos, goarch, _ := strings.Cut(platform, "/")
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", program,
-		"./cmd/"+name)
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -buildid= -X main.version="+version, "-o", program, "./cmd/"+name)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ var scenarios = map[string]func(set *flags) *scenario{
 	"latency":      latencyScenario,
 	"memory":       memoryScenario,
 	"savings":      savingsScenario,
+	"sizing":       sizingScenario,
 	"standing":     standingScenario,
 	"interference": interferenceScenario,
 	"reclaim":      reclaimScenario,
@@ -141,6 +143,25 @@ func savingsScenario(set *flags) *scenario {
 	set.workers(&o.Setting)
 	return &scenario{"savings", &o.Setting,
 		func(ctx context.Context, _ string) (printer, error) { return runner.Savings(ctx, o) }}
+}
+
+// sizingScenario measures how much memory the processes need for jobs that wait.
+func sizingScenario(set *flags) *scenario {
+	o := runner.SizingOptions{Waiting: []int{1000, 10_000, 100_000}}
+	set.Func("waiting", "numbers of jobs that wait, from few to many (default 1000,10000,100000)", func(text string) error {
+		o.Waiting = nil
+		for word := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || len(o.Waiting) > 0 && n <= o.Waiting[len(o.Waiting)-1] {
+				return fmt.Errorf("%q: want numbers that grow", text)
+			}
+			o.Waiting = append(o.Waiting, n)
+		}
+		return nil
+	})
+	set.workers(&o.Setting)
+	return &scenario{"sizing", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Sizing(ctx, o) }}
 }
 
 // standingScenario measures on a store with many units that wait: how long the end of one takes to let the next one go,

@@ -18,7 +18,6 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -249,18 +248,8 @@ func (v *savings) allWait(ctx context.Context) (bool, error) {
 	if !v.Queue {
 		return v.census.tally().PodsCreated >= v.Jobs*v.Pods, nil
 	}
-	raw, err := v.client.streams.Get().AbsPath(unitsPath(unitNamespace)).Param("limit", "1").DoRaw(ctx)
-	if err != nil {
-		return false, err
-	}
-	var list struct {
-		Items    []json.RawMessage `json:"items"`
-		Metadata struct {
-			Remaining int `json:"remainingItemCount"`
-		} `json:"metadata"`
-	}
-	err = json.Unmarshal(raw, &list)
-	return len(list.Items)+list.Metadata.Remaining >= v.Jobs, err
+	units, err := v.client.count(ctx, unitsPath(unitNamespace))
+	return units >= v.Jobs, err
 }
 
 // window submits the late job and lets time pass.

@@ -120,9 +120,9 @@ func (v *savings) readRequests(ctx context.Context) (map[string]int, error) {
 	return requests, err
 }
 
-func (v *savings) readStore(ctx context.Context) (StoreSize, error) {
+func (s *stage) readStore(ctx context.Context) (StoreSize, error) {
 	const all, used = "etcd_mvcc_db_total_size_in_bytes", "etcd_mvcc_db_total_size_in_use_in_bytes"
-	response, err := fromProcess(ctx, v.cp.URL(controlplane.Etcd)+"/metrics")
+	response, err := fromProcess(ctx, s.cp.URL(controlplane.Etcd)+"/metrics")
 	if err != nil {
 		return StoreSize{}, err
 	}

@@ -114,6 +114,22 @@ func (c *client) stream(ctx context.Context, path, version string, take func(*ev
 	}
 }
 
+// count is how many objects there are.
+func (c *client) count(ctx context.Context, path string) (int, error) {
+	raw, err := c.streams.Get().AbsPath(path).Param("limit", "1").DoRaw(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var list struct {
+		Items    []json.RawMessage `json:"items"`
+		Metadata struct {
+			Remaining int `json:"remainingItemCount"`
+		} `json:"metadata"`
+	}
+	err = json.Unmarshal(raw, &list)
+	return len(list.Items) + list.Metadata.Remaining, err
+}
+
 // listUnits visits all units, page by page.
 func (c *client) listUnits(ctx context.Context, visit func(*event)) error {
 	const page = "1000"
