@@ -187,11 +187,16 @@ func (o *oracle) binds(c oracleClaim, u oracleAsk, level string) bool {
 	return !shared || c.u.Queue == u.Queue || level == u.Quota || !o.promises(u)
 }
 
-// binding are the claims that bind a unit at a level: all of them, behind one of its queue and quota that blocks.
-func (o *oracle) binding(claims []oracleClaim, u oracleAsk, level string) []oracleClaim {
-	if slices.ContainsFunc(claims, func(c oracleClaim) bool {
+// behind says that one of these claims is of a unit of the same queue and quota that blocks.
+func (o *oracle) behind(claims []oracleClaim, u oracleAsk) bool {
+	return slices.ContainsFunc(claims, func(c oracleClaim) bool {
 		return c.u.Queue == u.Queue && c.u.Quota == u.Quota && o.blocks(c.queue, c.u)
-	}) {
+	})
+}
+
+// binding are the claims that bind a unit at a level: all of them, behind one that blocks.
+func (o *oracle) binding(claims []oracleClaim, u oracleAsk, level string) []oracleClaim {
+	if o.behind(claims, u) {
 		return claims
 	}
 	return slices.DeleteFunc(slices.Clone(claims), func(c oracleClaim) bool { return !o.binds(c, u, level) })

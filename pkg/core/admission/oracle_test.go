@@ -672,7 +672,8 @@ func (o *oracle) short(u oracleAsk, claims []oracleClaim) (map[string]bool, orac
 		}
 	}
 	if len(short) > 0 {
-		if reach = o.reach([]oracleAsk{u}, o.path(u.Quota), claims); reach.beyond() {
+		reach = o.reach([]oracleAsk{u}, o.path(u.Quota), claims)
+		if reach.exceeds = reach.exceeds && !o.behind(claims, u); reach.beyond() {
 			short, missing = o.shortBeyond([]oracleAsk{u}, claims)
 		}
 	}

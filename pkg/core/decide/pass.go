@@ -61,7 +61,7 @@ type Head[T any] struct {
 	ahead          int
 	line           int
 	together       bool
-	behind         T
+	blocker        T
 }
 
 // Claim is the capacity that the first blocking head of a line waits for, one on each route, at each limit where it is
@@ -91,7 +91,7 @@ func New[T any](tree *capacity.Tree, rights *rightful.Book) *Pass[T] {
 
 // Behind is the head ahead of this one that blocks its line and claims on its route; the zero value if there is none.
 // Nothing is promised to a head behind another.
-func (h *Head[T]) Behind() T { return h.behind }
+func (h *Head[T]) Behind() T { return h.blocker }
 
 // Heads are those of the last pass that did not fit, in order.
 func (p *Pass[T]) Heads() []Head[T] { return p.heads }
@@ -180,8 +180,8 @@ func (p *Pass[T]) behind(route *capacity.Route) (of T, blocked bool) {
 
 // Fits says whether another request of a head fits where its own was tried last.
 func (p *Pass[T]) Fits(a *Ask, need []int64) bool {
-	_, behind := p.behind(a.Route)
-	v := verdict{promised: promise{known: behind}}
+	v := verdict{}
+	_, v.behind = p.behind(a.Route)
 	v.measure(&p.rooms, a, need)
 	return v.fits()
 }
@@ -249,7 +249,7 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	h := &p.heads[len(p.heads)-1]
 	h.Of, h.ask, h.line, h.ahead = of, a, p.line, 0
 	h.stopped, h.verdict, h.blocks, h.claims, h.together = "", verdict{}, false, false, false
-	h.behind, h.promised.known = p.behind(a.Route)
+	h.blocker, h.behind = p.behind(a.Route)
 	return h
 }
 

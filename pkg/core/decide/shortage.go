@@ -110,12 +110,14 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 
 // reachBehind says how far a bundle may go beyond shares behind these claims, and finds out which of them it passes.
 func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) (r rightful.Reach) {
-	promised := promise{known: slices.ContainsFunc(ahead, func(by Ahead[T]) bool {
+	behind := slices.ContainsFunc(ahead, func(by Ahead[T]) bool {
 		return by.In == "" && by.Claim.Ask.Blocking && by.Claim.Ask.Route == g.Asks[0].Route
-	})}
+	})
+	var promised promise
 	for i := range ahead {
 		c := &ahead[i]
-		c.passed = c.Claim.passable && c.In != "" && !g.together() && promised.to(p.rights, g.Asks[0], g.Asks[0].Need)
+		c.passed = c.Claim.passable && c.In != "" && !g.together() && !behind &&
+			promised.to(p.rights, g.Asks[0], g.Asks[0].Need)
 	}
 	if !slices.ContainsFunc(g.Asks, func(a *Ask) bool { return a.Route.Shared }) {
 		return r
@@ -126,7 +128,9 @@ func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) (r rightful.Reach) {
 			p.trial.Claim(lim, ahead[i].Claim.amountsAt(k))
 		}
 	}
-	return p.rights.Reach(p.trial, g.parts())
+	r = p.rights.Reach(p.trial, g.parts())
+	r.Exceeds = r.Exceeds && (!behind || g.together())
+	return r
 }
 
 // goBeyond has the numbers be those of a bundle that may go beyond shares, or say that it can never rightfully do so.

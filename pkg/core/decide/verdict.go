@@ -35,8 +35,10 @@ type verdict struct {
 	inUse bool
 	// ofMin: a min is among the limits that have too little.
 	ofMin bool
-	// promised says whether the quotas of a head promise what it needs, once that is known.
+	// promised says whether the quotas of a head promise what it needs, once that is known. To one behind another that blocks
+	// its line and claims on its route, nothing is promised, and it does not go beyond shares.
 	promised promise
+	behind   bool
 	rightful.Reach
 }
 
@@ -68,7 +70,7 @@ func (v *verdict) measure(r *rooms, a *Ask, need []int64) {
 // claims where shares are the limits, above its own quota.
 func (v *verdict) shortWithin(r *rooms, a *Ask, p part) (number int, claimed, short bool) {
 	number, claimed, short = r.all.Short(p.Limit, p.Need, p.Leaf)
-	if claimed && !p.Leaf && v.promised.to(r.rights, a, p.Need) {
+	if claimed && !p.Leaf && !v.behind && v.promised.to(r.rights, a, p.Need) {
 		return r.binding.Short(p.Limit, p.Need, p.Leaf)
 	}
 	return number, claimed, short
@@ -87,7 +89,8 @@ func (v *verdict) measureTogether(r *rooms, g *Bundle) {
 
 // goBeyond has the verdict be about a request beyond shares, if it may go there.
 func (v *verdict) goBeyond(r *rooms, parts iter.Seq[part], path []*capacity.Level) {
-	if v.Reach = r.rights.Reach(r.all, parts); !v.Beyond() {
+	v.Reach = r.rights.Reach(r.all, parts)
+	if v.Exceeds = v.Exceeds && !v.behind; !v.Beyond() {
 		return
 	}
 	*v = verdict{Reach: v.Reach}
