@@ -437,6 +437,18 @@ func TestProcessesMayReadWhatIsMounted(t *testing.T) {
 	require.NotZero(t, secrets)
 }
 
+// TestProcessesKnowTheirMemoryLimit: Go takes as much memory as twice what is in use, up to GOMEMLIMIT.
+func TestProcessesKnowTheirMemoryLimit(t *testing.T) {
+	built := build(t, "overlays/default")
+	for _, name := range []string{"koord-jobqueue-scheduler", "jobqueue-controller"} {
+		container := decode[appsv1.Deployment](t, find(t, built, "Deployment", name)).Spec.Template.Spec.Containers[0]
+		require.NotZero(t, container.Resources.Limits.Memory().Value(), name)
+		require.Contains(t, container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{
+			ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
+		}}, name)
+	}
+}
+
 // TestHistoryHasAPlace: the documented path is on a volume, since the root file system is read-only.
 func TestHistoryHasAPlace(t *testing.T) {
 	page, err := os.ReadFile("../docs/operators/visibility.md")
