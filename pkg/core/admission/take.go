@@ -227,12 +227,14 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Pla
 	return true
 }
 
-// mayTake is for a head with those that are admitted with it. One alone may have checks whose answers are foreseen.
+// mayTake is for a head with those that are admitted with it. One alone may have checks whose answers are foreseen. One
+// behind another that blocks takes by a priority that counts for more: that one's may count for nothing.
 func (t *taking) mayTake(now time.Time, with []*record) bool {
 	return len(with) > 0 && !slices.ContainsFunc(with, func(u *record) bool {
 		by, ahead := takerOf(u), u.group.Notes.behind
 		unforeseen := func(c queue.AdmissionCheck) bool { return !c.Foreseen || len(with) > 1 }
-		return ahead != nil && !by.Passes(ahead.spec.TakingPriority()) || by.Policy.TakesNothing() || !by.Entitled(t.tree) ||
+		return ahead != nil && (by.Policy.WithinQueue == queue.VictimsNone || by.Priority <= ahead.spec.TakingPriority()) ||
+			by.Policy.TakesNothing() || !by.Entitled(t.tree) ||
 			slices.ContainsFunc(life.AdmissionChecks(t.roster.facts(now, u)), unforeseen)
 	})
 }

@@ -99,13 +99,6 @@ func (t *Taker) Entitled(tree *capacity.Tree) bool {
 		t.Policy.Reclaim != queue.VictimsNone && t.withinMin(tree, nil)
 }
 
-// Passes says that a request may take while a unit ahead blocks its line and waits for the same quota, and the priority of
-// that one counts so much. What it takes would delay that unit. Only who preempts by priority does not wait for one that
-// counts for less: its namespace may name a priority that does not count.
-func (t *Taker) Passes(ahead int32) bool {
-	return t.Policy.WithinQueue != queue.VictimsNone && t.Priority > ahead
-}
-
 // withinMin says that the quota is within its min with the request and others.
 func (t *Taker) withinMin(tree *capacity.Tree, others []Taker) bool {
 	s := &Search[struct{}]{
