@@ -92,7 +92,7 @@ caller.`,
 	for group, commands := range map[string][]*cobra.Command{
 		"ask": {
 			listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), preemptionsCommand(c), historyCommand(c),
-			usageCommand(c),
+			usageCommand(c), observeCommand(c),
 		},
 		"change": {
 			submitCommand(c), labelCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c),

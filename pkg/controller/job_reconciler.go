@@ -117,6 +117,9 @@ func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	known := r.memory.Of(s.Job.Object)
 	known.observe(&s)
+	if s.Observed {
+		return r.carryOut(ctx, s)
+	}
 	waits, again := known.said.Waits(s.Unit, r.begun, r.Shared.Events, r.Options.Clock.Now())
 	event.Record(r.Recorder, s.Job.Object, waits)
 	result, err := r.carryOut(ctx, s)

@@ -186,6 +186,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	}
 	s.Creation.Quota = elasticquota.OfNamespace(name, takers)
 	predicate := o.options.Predicate
+	s.Observed = managedjobs.Observes(predicate, namespace.Labels)
 	s.Schedulers, s.EveryJobIsGang = predicate.Schedulers(), predicate.EveryJobIsGang(o.kind)
 	s.Defaults = managedjobs.Defaults(predicate, o.kind)
 	labels := podLabels(job, s.Creation)
@@ -210,6 +211,9 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 			s.Asleep = parts.Asleep(predicate, job, predicate.ManagesJob(parts.Alone(job), namespace.Labels, labels...))
 		}
 		s.Unmanaged = predicate.UnmanagedJob(entered, namespace.Labels, labels...)
+		if s.Observed && s.Unmanaged == managedjobs.UnmanagedGate {
+			s.Unmanaged = managedjobs.UnmanagedWarn
+		}
 		return nil
 	}
 	if s.Unit == nil {

@@ -137,7 +137,7 @@ func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
 func (e *Engine) resolve(u *objects.Unit) unit.Unit {
 	c := unit.Unit{
 		Key: u.Key(), UID: string(u.UID), Queue: u.Queue, Created: u.CreationTimestamp.Time,
-		Request: u.Request, Pods: u.Pods, NonPreemptible: u.NonPreemptible, Active: !u.Inactive,
+		Request: u.Request, Pods: u.Pods, NonPreemptible: u.NonPreemptible, Active: !u.Inactive, Observed: u.Observed,
 		Consumer: u.Consumer, OwnedByConsumer: u.Owned, Adopting: u.Adopting(),
 		Phase: u.Phase, Attempts: u.Attempts, Labels: u.Labels, Stated: u.Stated, Adopted: u.WasAdopted(),
 		Checks: u.Updates.Onto(u.Checks, e.checks.listed),

@@ -169,7 +169,7 @@ func (d *admitWrite) hold(c *unit.Unit) {
 
 func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[string]any {
 	u, at, attempt := rec.object, metav1.NewTime(now), d.Attempt
-	reserved := "quota is reserved: " + d.Request.String()
+	reserved, held := "quota is reserved: "+d.Request.String(), d.Request
 	if d.Counts != nil {
 		reserved = fmt.Sprintf("quota is reserved for %d of %d pods: %s", d.Pods, u.Pods, d.Request)
 	}
@@ -177,6 +177,10 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 		reserved += lentMessage
 	}
 	phase, admitted := unit.PhaseDequeued, admittedCondition(attempt, "")
+	if u.Observed {
+		held, reserved = resources.List{}, "quota would be reserved: "+d.Request.String()
+		admitted.Reason, admitted.Message = v1alpha1.ReasonObserved, objects.WouldHaveWaited(u, now)
+	}
 	if len(d.Checks) > 0 {
 		phase = unit.PhaseReserved
 		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(unit.ReasonWaitingForChecks)
@@ -193,14 +197,14 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 			Message: "admitted again", ObservedGeneration: u.Generation, LastTransitionTime: at,
 		})
 	}
-	shown := effective(rec, d.Request)
+	shown := effective(rec, held)
 	if d.Unit.Kept {
 		shown["preemptable"] = false
 	}
 	status := map[string]any{
 		"phase":            string(phase),
 		"attempts":         attempt,
-		"admissions":       admissionsOf(u.AdmittedSets(d.Counts), d.Request, d.Pods),
+		"admissions":       objects.AdmissionsOf(u.AdmittedSets(d.Counts), held, d.Pods),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
@@ -337,7 +341,7 @@ func (d *resizeWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[stri
 		})
 	}
 	return map[string]any{
-		"admissions":     admissionsOf(u.Sets, d.Held, d.Pods),
+		"admissions":     objects.AdmissionsOf(u.Sets, d.Held, d.Pods),
 		"lastUpdateTime": metav1.NewTime(now),
 		"conditions":     withConditions(u, now, set...),
 		"effective":      effective(rec, d.Held),

@@ -96,8 +96,13 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
 	rec.act().admittedAt = now
 	queue, quota := e.gauges.labels(rec)
+	waited := w.decided.Sub(objects.WaitsSince(w.base))
+	if rec.object.Observed {
+		e.opts.Metrics.Observe(metrics.ObservedWaitSeconds, waited.Seconds(), queue)
+		return
+	}
 	e.opts.Metrics.Inc(metrics.AdmissionsTotal, queue, quota)
-	e.waits.Admitted(queue, rec.object.Namespace, w.decided.Sub(objects.WaitsSince(w.base)))
+	e.waits.Admitted(queue, rec.object.Namespace, waited)
 	e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
 }
 

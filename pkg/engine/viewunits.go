@@ -147,12 +147,16 @@ func (rec *unitRecord) state() history.State {
 		Key: u.Path, UID: string(u.UID), Kind: u.Consumer.Kind, Job: u.Consumer.Name, Queue: rec.queue, Quota: rec.quota,
 		Phase: u.Phase, Priority: rec.priority, Attempts: u.Attempts, Created: u.CreationTimestamp.Time,
 		Allocated: u.Admitted, ParkedFor: string(u.ParkedFor), Inactive: u.Inactive, Requested: u.Request,
+		Observed: u.Observed,
 	}
 	if u.Phase.Holds() {
 		s.Held = u.Holds()
 	}
 	if c := u.Condition(v1alpha1.ConditionEvicted); c != nil && c.Status == metav1.ConditionTrue {
 		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
+	}
+	if c := u.Condition(v1alpha1.ConditionQuotaReserved); c != nil && c.Status == metav1.ConditionFalse && u.Observed {
+		s.WaitsFor = c.Reason
 	}
 	return s
 }

@@ -53,6 +53,7 @@ type Record struct {
 	Reason     string               `json:"reason,omitempty"`
 	Waited     float64              `json:"waitedSeconds,omitempty"`
 	Ran        float64              `json:"ranSeconds,omitempty"`
+	Observed   bool                 `json:"observed,omitempty"`
 }
 
 // line is a record as the file has it.

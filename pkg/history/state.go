@@ -41,6 +41,9 @@ type State struct {
 	// EvictedFor is the reason of that eviction, ParkedFor the reason of a deactivation by the controller.
 	EvictedFor, ParkedFor string
 	Inactive              bool
+	// Observed: nobody acts on what is decided about the unit. WaitsFor is the reason for which it would wait.
+	Observed bool
+	WaitsFor string
 	// Requested by the unit; Held while it is admitted.
 	Requested, Held resources.List
 }
@@ -50,7 +53,7 @@ func (s *State) record(now time.Time, event v1alpha1.RecordEvent) Record {
 	return Record{
 		Time: now.UTC(), Event: event, Namespace: namespace, Unit: name, UID: s.UID, Kind: s.Kind, Job: s.Job,
 		Queue: s.Queue, Quota: s.Quota, Priority: s.Priority, Attempt: s.Attempts, Created: s.Created.UTC(),
-		Requested: Amounts{s.Requested}, Held: Amounts{s.Held},
+		Requested: Amounts{s.Requested}, Held: Amounts{s.Held}, Observed: s.Observed,
 	}
 }
 
@@ -103,8 +106,13 @@ func (t *transitions) note(event v1alpha1.RecordEvent, of *State) *Record {
 }
 
 func (t *transitions) gone() {
-	if !t.before.Phase.Terminal() {
-		t.note(v1alpha1.RecordDeleted, t.before).Ran = t.ran(t.before)
+	if t.before.Phase.Terminal() {
+		return
+	}
+	last := t.note(v1alpha1.RecordDeleted, t.before)
+	last.Ran = t.ran(t.before)
+	if t.before.Observed && t.before.Phase.Waits() && t.before.Attempts == 0 {
+		last.waited(t.now.Sub(t.since), t.before)
 	}
 }
 
@@ -152,7 +160,7 @@ func (t *transitions) held(goesOn bool) {
 	before, after := t.before, t.after
 	switch admitted := after.Phase.Releases() || after.Phase.Terminal() && after.Attempts > before.Attempts; {
 	case !goesOn && admitted, goesOn && !before.Phase.Releases() && after.Phase.Releases():
-		t.note(v1alpha1.RecordAdmitted, after).Waited = seconds(t.now.Sub(t.since))
+		t.note(v1alpha1.RecordAdmitted, after).waited(t.now.Sub(t.since), before)
 	case !goesOn && after.Phase.Holds():
 		t.note(v1alpha1.RecordReserved, after).Waited = seconds(t.now.Sub(t.since))
 	}
@@ -175,6 +183,16 @@ func (t *transitions) over() {
 	}
 	last := t.note(event, t.after)
 	last.Held, last.Ran = Amounts{t.before.Held}, t.ran(t.before)
+	if t.after.Observed && t.before.Phase.Waits() && t.after.Attempts == 0 {
+		last.waited(t.now.Sub(t.since), t.before)
+	}
+}
+
+// waited notes for how long the unit of a record waited and, of an observed one, why.
+func (r *Record) waited(d time.Duration, before *State) {
+	if r.Waited = seconds(d); before.Observed {
+		r.Reason = before.WaitsFor
+	}
 }
 
 // seconds in whole milliseconds, none below zero: creations are in whole seconds, and clocks of processes differ.

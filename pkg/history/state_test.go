@@ -48,6 +48,7 @@ func in(phase unit.Phase, attempts int64, change ...func(*State)) State {
 func TestBetween(t *testing.T) {
 	evicted := func(s *State) { s.EvictedAt, s.EvictedFor = begin.Add(-10*time.Minute), "QueueDrained" }
 	inactive := func(s *State) { s.Inactive, s.ParkedFor = true, "HeldByOwner" }
+	observed := func(s *State) { s.Observed, s.WaitsFor = true, "QueueFull" }
 	holding := func(n int64) func(*State) { return func(s *State) { s.Held = cores(n) } }
 	for name, test := range map[string]struct {
 		before, after State
@@ -85,6 +86,13 @@ func TestBetween(t *testing.T) {
 		"deleted at last":   {in("Succeed", 1), State{}, ""},
 		"after the end":     {in("Succeed", 1), in("Enqueued", 1), ""},
 		"a later version's": {in("Enqueued", 0), in("Paused", 0), ""},
+		"observed, admitted": {
+			in("Enqueued", 0, observed), in("Dequeued", 1, observed), "Admitted QueueFull waited 3600"},
+		"observed, ended before": {
+			in("Enqueued", 0, observed), in("Succeed", 0, observed), "Succeeded QueueFull waited 3600"},
+		"observed, ended after":    {in("Running", 1, observed), in("Succeed", 1, observed), "Succeeded ran 1800"},
+		"observed, deleted after":  {in("Enqueued", 1, evicted, observed), State{}, "Deleted"},
+		"observed, deleted before": {in("Enqueued", 0, observed), State{}, "Deleted QueueFull waited 3600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said []string

@@ -49,6 +49,7 @@ const (
 	AdmissionChecksSeconds   Name = Prefix + "admission_checks_seconds"
 	AttemptsTotal            Name = Prefix + "attempts_total"
 	AdmissionWaitSeconds     Name = Prefix + "admission_wait_seconds"
+	ObservedWaitSeconds      Name = Prefix + "observed_wait_seconds"
 	AdmittedToRunningSeconds Name = Prefix + "admitted_to_running_seconds"
 	CycleDurationSeconds     Name = Prefix + "cycle_duration_seconds"
 	CycleExaminedUnits       Name = Prefix + "cycle_examined_units"
@@ -189,6 +190,8 @@ var schedulerMetrics = []definition{
 	{AdmissionWaitSeconds, histogram, []string{"queue", "namespace"}, "Seconds from the creation of a unit, or its last " +
 		"eviction, to its admission. At most 100 namespaces of a queue have a label.",
 		waitBuckets},
+	{ObservedWaitSeconds, histogram, []string{"queue"}, "Seconds that an observed unit would have waited, from its " +
+		"creation until it would have been admitted.", waitBuckets},
 	{WaitObjectiveSeconds, gauge, []string{"queue"}, "Seconds that a unit of the queue should wait at most: " +
 		"waitObjectiveSeconds of a Queue that has it.", nil},
 	{LongestWaitStartSeconds, gauge, []string{"queue"}, "Unix time since which the unit has waited that has " +

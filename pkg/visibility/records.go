@@ -168,6 +168,7 @@ func recordOf(r *history.Numbered) v1alpha1.Record {
 		Queue: r.Queue, Quota: r.Quota, Priority: r.Priority, Attempt: r.Attempt, Created: metav1.NewTime(r.Created),
 		Requested: amounts(r.Requested.List), Held: amounts(r.Held.List), HeldBefore: amounts(r.HeldBefore.List),
 		Reason: r.Reason, Waited: durationOf(r.Waited), Ran: durationOf(r.Ran),
+		Observed: r.Observed,
 	}
 }
 

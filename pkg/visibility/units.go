@@ -166,7 +166,7 @@ func unitOf(row *engine.UnitRow) v1alpha1.Unit {
 		Status: v1alpha1.UnitStatus{
 			Phase: string(row.Phase), Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
 			Position: count(row.Position), Reason: string(row.Finding.Reason),
-			Message:   inWords(row.Finding, row.Requested),
+			Message: inWords(row.Finding, row.Requested), Observed: row.Observed,
 			Requested: amounts(row.Requested), Held: amounts(row.Held), DryRun: dryRun,
 		},
 	}

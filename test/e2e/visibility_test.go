@@ -304,6 +304,7 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, get(t, c.URL(controlplane.Scheduler)+"/debug/flags/v", nil))
 	})
 	t.Run("kubectl jobqueue shows each the preemptions that he may see", c.showPreemptions)
+	t.Run("kubectl jobqueue shows what would be in an observed namespace", c.observes)
 	t.Run("kubectl means the objects", func(t *testing.T) {
 		groups, err := c.kube.Discovery().ServerGroups()
 		require.NoError(t, err)

@@ -56,6 +56,9 @@ const (
 	ConditionCannotSuspend = "CannotSuspend"
 )
 
+// ReasonObserved of the condition Admitted says that the unit would be admitted, and that nobody acts on that.
+const ReasonObserved = "Observed"
+
 // Reasons of the condition CannotSuspend when it no longer holds.
 const (
 	ReasonSuspended     = "Suspended"
@@ -109,8 +112,18 @@ type PodSet struct {
 	TopologyRequest *runtime.RawExtension `json:"topologyRequest,omitempty"`
 }
 
+// QueueUnitMode is what the queue does about a unit.
+//
+// +kubebuilder:validation:Enum=Observe
+type QueueUnitMode string
+
+// ModeObserve has a unit be told when it would be admitted. Its job is neither suspended nor resumed, its pods run, and
+// it holds nothing.
+const ModeObserve QueueUnitMode = "Observe"
+
 // QueueUnitSpec is what a job asks of its queue.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.mode) == has(oldSelf.mode)",message="spec.mode must not change"
 // +kubebuilder:validation:XValidation:rule="has(self.consumerRef) || !has(oldSelf.consumerRef) || !(has(oldSelf.consumerRef.kind) || has(oldSelf.consumerRef.name) || has(oldSelf.consumerRef.uid))",message="spec.consumerRef must not be taken away once it is set"
 type QueueUnitSpec struct {
 	// consumerRef names the job that waits; absent for a unit that stands for something outside.
@@ -153,7 +166,14 @@ type QueueUnitSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
+	// mode Observe: the unit is told when it would be admitted, and the queue does nothing about its job. It does not
+	// change.
+	// +optional
+	Mode QueueUnitMode `json:"mode,omitempty"`
 }
+
+// Observed says that nobody acts on what is decided about the unit.
+func (u *QueueUnit) Observed() bool { return u.Spec.Mode == ModeObserve }
 
 // CheckState is the state of an admission check, as in Kueue v1beta1.
 //

@@ -35,6 +35,9 @@ const (
 	LabelPreemptibleFallback = "quota.scheduling.alibabacloud.com/preemptible"
 	// LabelManaged on a namespace that a quota takes has its jobs managed although they name neither quota nor queue.
 	LabelManaged = "koord-queue/managed"
+	// LabelMode on a namespace says what the queue does about its jobs: Observe or Manage. Without it the configuration of
+	// managed jobs says so.
+	LabelMode = "koord-queue/mode"
 	// LabelQuotaParent on an ElasticQuota names its parent quota.
 	LabelQuotaParent = "quota.scheduling.koordinator.sh/parent"
 

@@ -93,6 +93,9 @@ type Record struct {
 	Waited *metav1.Duration `json:"waited,omitempty"`
 	// ran is the time since the admission, in records that end one.
 	Ran *metav1.Duration `json:"ran,omitempty"`
+	// observed: the queue did nothing about the job. waited is for how long it would have waited, and reason why at last.
+	// Records of its end have both if it was not admitted until then.
+	Observed bool `json:"observed,omitempty"`
 }
 
 // RecordList is a part of the record of transitions, the newest first. A page may be short, or empty, although more

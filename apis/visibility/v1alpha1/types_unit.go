@@ -64,6 +64,8 @@ type UnitStatus struct {
 	Message string `json:"message,omitempty"`
 	// notBefore is when the reason is over though nothing happens, as in a back-off.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+	// observed: the queue does nothing about the job. reason is why it would wait.
+	Observed bool `json:"observed,omitempty"`
 	// shortages are all that a waiting unit lacks, its own quota first.
 	Shortages []Shortage `json:"shortages,omitempty"`
 	// dryRun is what the unit would take if its queue had no dryRun. Of units that ask for the same, the first one has

@@ -66,8 +66,16 @@ func clean(s string) string {
 	}, s)
 }
 
-// State is the state of a unit in one word of the glossary.
+// State is the state of a unit in one word of the glossary. That of an observed unit is what would be.
 func State(u *v1alpha1.QueueUnit) string {
+	state := stateOf(u)
+	if u.Observed() && state != "Succeeded" && state != "Failed" {
+		return "Observed (" + state + ")"
+	}
+	return state
+}
+
+func stateOf(u *v1alpha1.QueueUnit) string {
 	switch u.Status.Phase {
 	case v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady:
 		return "Reserved"

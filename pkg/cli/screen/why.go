@@ -109,6 +109,9 @@ func (p *pageWriter) summary(now time.Time, s *Story) {
 	if e.Held != "" {
 		rows = append(rows, []string{"Holds:", e.Held})
 	}
+	if u.Observed() {
+		rows = append(rows, []string{"Mode:", "Observe: the queue does nothing about the job"})
+	}
 	if !ptr.Deref(e.Preemptable, true) {
 		rows = append(rows, []string{"Preemptable:", "no, as long as its queue has allowUnpreemptable"})
 	}

@@ -24,12 +24,13 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 )
 
 // toDeactivate is a unit that the scheduler does not want to be tried again.
 func toDeactivate(u *v1alpha1.QueueUnit) {
 	u.Generation = 3
-	setCondition(u, v1alpha1.ConditionDeactivationTarget, metav1.ConditionTrue, "RequeueLimitReached",
+	unitstatus.SetCondition(u, v1alpha1.ConditionDeactivationTarget, metav1.ConditionTrue, "RequeueLimitReached",
 		"it lost its admission so 3 times in a row", epoch)
 }
 

@@ -159,12 +159,17 @@ type rule func(*Situation) (d Decision, answers bool)
 
 // first is what the first rule says that answers.
 func first(s *Situation, rules []rule) Decision {
+	d, _ := firstAnswer(s, rules)
+	return d
+}
+
+func firstAnswer(s *Situation, rules []rule) (d Decision, answers bool) {
 	for _, r := range rules {
-		if d, answers := r(s); answers {
-			return d
+		if d, answers = r(s); answers {
+			return d, true
 		}
 	}
-	return Decision{}
+	return Decision{}, false
 }
 
 // needsFreshJob says that the job has to be read from the API server before the decision is carried out. The cache of

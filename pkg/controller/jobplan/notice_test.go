@@ -27,6 +27,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -38,7 +39,8 @@ func taken(t testing.TB) *scene {
 
 func evictedFor(reason string) func(*Situation) {
 	return func(s *Situation) {
-		setCondition(s.Unit, v1alpha1.ConditionEvicted, metav1.ConditionTrue, reason, "quota \"b\" takes it back", epoch)
+		unitstatus.SetCondition(s.Unit, v1alpha1.ConditionEvicted, metav1.ConditionTrue, reason,
+			"quota \"b\" takes it back", epoch)
 	}
 }
 

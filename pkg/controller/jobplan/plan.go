@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -62,6 +63,9 @@ func decide(s *Situation) Decision {
 		return orphan(s)
 	}
 	s.rel = jobunit.Relate(s.Job, s.Unit)
+	if s.Observed || hasObservedUnit(s) {
+		return observe(s)
+	}
 	if s.Job.Object.GetDeletionTimestamp() != nil {
 		return overdueInDeletion(s) // the unit goes with its owner
 	}
@@ -69,10 +73,8 @@ func decide(s *Situation) Decision {
 		return unmanaged(s)
 	}
 	s.ask()
-	for _, r := range managedRules {
-		if d, answers := r(s); answers {
-			return d
-		}
+	if d, answers := firstAnswer(s, managedRules); answers {
+		return d
 	}
 	switch stage := stageOf(s.Unit.Status.Phase); {
 	case stage == over:
@@ -170,7 +172,7 @@ func finish(s *Situation) (Decision, bool) {
 		return Decision{}, true
 	case stageOf(s.Unit.Status.Phase) != over:
 		// The controller of the job tells its end, as it does when its pods run.
-		return do(PatchUnitStatus{Before: s.Unit, After: becomeEnded(s.Unit, end, s.Now)}), true
+		return do(PatchUnitStatus{Before: s.Unit, After: unitstatus.Ended(s.Unit, end, s.Now)}), true
 	}
 	finished := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionFinished)
 	if s.Options.FinishedUnitsTTL <= 0 || finished == nil || !jobunit.CreatedByUs(s.Unit) {

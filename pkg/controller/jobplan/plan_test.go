@@ -34,6 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
@@ -658,9 +659,9 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 			u := jobunit.Of(tc.edit.Job, d, nil)
 			require.False(t, *u.Spec.Active)
 			require.Equal(t, tc.want, u.Annotations[v1alpha1.AnnotationParkedReason])
-			parked := becomeParked(u, d.Problem, epoch)
+			parked := unitstatus.Parked(u, d.Problem, epoch)
 			require.Equal(t, tc.want, parked.Status.Conditions[0].Reason)
-			require.Nil(t, becomeParked(parked, d.Problem, epoch), "I12")
+			require.Nil(t, unitstatus.Parked(parked, d.Problem, epoch), "I12")
 		})
 	}
 }
@@ -827,8 +828,8 @@ func TestEndedUnitHoldsNothing(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseRunning)
 	u := becomeRunning(s.Unit, podCount{ready: []int64{2}}, epoch, epoch)
 	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
-	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
-	u = becomeEnded(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)
+	unitstatus.SetCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
+	u = unitstatus.Ended(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)
 	require.Empty(t, u.Status.Admissions)
 	for _, c := range u.Status.Conditions {
 		require.Equal(t, c.Type == v1alpha1.ConditionFinished, c.Status == metav1.ConditionTrue, c.Type)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -117,7 +118,7 @@ func setReclaimable(s *Situation, u *v1alpha1.QueueUnit) bool {
 
 // reclaim is for a job that does not run: what its unit asks for is written at once.
 func reclaim(s *Situation) (Decision, bool) {
-	after := updated(s.Unit, s.Now)
+	after := unitstatus.Updated(s.Unit, s.Now)
 	if !setReclaimable(s, after) {
 		return Decision{}, false
 	}
@@ -154,15 +155,15 @@ func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
 		u.Status.RequeueState = nil // what kept it from running is over
 		if !allReady(u) {
 			beginTime(u, now)
-			setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, v1alpha1.ReasonPodsRunning,
+			unitstatus.SetCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, v1alpha1.ReasonPodsRunning,
 				"all pods of the job are ready", now)
 		}
 	case allReady(u):
 		beginTime(u, now)
-		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsLost,
+		unitstatus.SetCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsLost,
 			fmt.Sprintf("pods of the job were ready and are not any more: %d are", running), now)
 	case before == nil || u.Status.Phase != v1alpha1.PhaseRunning:
-		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsStarting,
+		unitstatus.SetCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsStarting,
 			stall.SomeReady, now)
 		// The pods began to run at this time. The condition may have been False before, for a stall or an eviction.
 		meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime = now

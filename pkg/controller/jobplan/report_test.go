@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 )
 
 // told is a job whose pods were counted some time ago.
@@ -118,7 +119,7 @@ func asksForMore(o *Situation) {
 
 func TestACountOfTheSchedulerIsKeptUntilAllAreReady(t *testing.T) {
 	s := running(t).ready(1).told(podCount{[]int64{1}, false}, time.Hour)
-	setCondition(s.Unit, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, "IdleReservation", "no pod", epoch)
+	unitstatus.SetCondition(s.Unit, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, "IdleReservation", "no pod", epoch)
 	require.Empty(t, s.decide().Do)
 	step, ok := s.ready(2).decide().Do[0].(PatchUnitStatus)
 	require.True(t, ok)

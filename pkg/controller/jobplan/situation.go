@@ -73,6 +73,8 @@ type Situation struct {
 	PatchedLately bool
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool
+	// Observed: the queue does nothing about jobs of the namespace, and tells when they would be admitted.
+	Observed bool
 	// Alias is what labels of another system name, and AliasError what keeps them from naming it.
 	Alias      alias.Names
 	AliasError error
@@ -159,6 +161,9 @@ func (s *Situation) ask() {
 	}
 	if defaults != nil {
 		jobunit.Annotate(s.want, v1alpha1.AnnotationJobDefaults, defaults.Text())
+	}
+	if s.Observed {
+		s.want.Spec.Mode = v1alpha1.ModeObserve
 	}
 	if s.rel == jobunit.Own {
 		override.Apply(s.want, s.Unit)

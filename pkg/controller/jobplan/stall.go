@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 )
 
 // An admitted job that does not run says why. Most jobs run within seconds, so nobody looks before StallPatience. Each
@@ -45,7 +46,7 @@ func sayStall(s *Situation, d Decision) Decision {
 	if s.Stall == nil {
 		return look(LookAtStall)
 	}
-	after := updated(s.Unit, s.Now)
+	after := unitstatus.Updated(s.Unit, s.Now)
 	before := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionPodsReady)
 	if !s.Stall.SayIn(after, s.Now) {
 		d.After = sooner(d.After, stall.Interval(s.Unit.Status.LastAllocateTime.Time, s.Now.Time))
@@ -64,7 +65,7 @@ func NotResumed(u *v1alpha1.QueueUnit, why error, now metav1.Time) []Action {
 	e := event.Warning("CannotResume", "Resume", event.Short(why.Error()))
 	e.Of = resumedStamp(u) // once for each admission, since events are kept for an hour or so
 	steps := []Action{tell(e)}
-	found, after := stall.NotResumed(why), updated(u, now)
+	found, after := stall.NotResumed(why), unitstatus.Updated(u, now)
 	// A refusal may have other words each time, and each write has the job resumed again.
 	before, last := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady), u.Status.LastUpdateTime
 	lately := before != nil && before.Reason == found.Reason && last != nil && now.Sub(last.Time) < stall.LeastInterval

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stall"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
@@ -51,7 +52,7 @@ func (s *scene) looked(ago time.Duration) *scene {
 }
 
 func (s *scene) says(reason, message string) *scene {
-	setCondition(s.Unit, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, reason, message, epoch)
+	unitstatus.SetCondition(s.Unit, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, reason, message, epoch)
 	return s
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
@@ -81,9 +82,10 @@ func sayCannotSuspend(s *Situation, why string) []Action {
 	if meta.IsStatusConditionTrue(s.Unit.Status.Conditions, v1alpha1.ConditionCannotSuspend) {
 		return nil
 	}
-	after := updated(s.Unit, s.Now)
+	after := unitstatus.Updated(s.Unit, s.Now)
 	told := event.Warning(unitcondition.ReasonCannotSuspend, "Suspend", event.Short(why))
-	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionTrue, told.Reason, event.Short(why), s.Now)
+	unitstatus.SetCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionTrue, told.Reason,
+		event.Short(why), s.Now)
 	return []Action{PatchUnitStatus{Before: s.Unit, After: after, Event: told}}
 }
 
@@ -93,18 +95,18 @@ func withdrawOverdue(s *Situation) (Decision, bool) {
 		!s.Job.Suspended() && stageOf(s.Unit.Status.Phase) == waiting {
 		return Decision{}, false
 	}
-	after, reason := updated(s.Unit, s.Now), v1alpha1.ReasonSuspended
+	after, reason := unitstatus.Updated(s.Unit, s.Now), v1alpha1.ReasonSuspended
 	if !s.Job.Suspended() {
 		reason = v1alpha1.ReasonAdmittedAgain
 	}
-	setCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, reason, "", s.Now)
+	unitstatus.SetCondition(after, v1alpha1.ConditionCannotSuspend, metav1.ConditionFalse, reason, "", s.Now)
 	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
 }
 
 // endLeft ends the pods that the job of an admitted unit has left behind, where that is configured, and then goes on.
 // The job was deleted with `--cascade=orphan`, or a finalizer keeps it.
 func endLeft(s *Situation, then Decision) Decision {
-	if !s.EndsLeft || s.Unit.Status.Attempts == 0 {
+	if !s.EndsLeft || s.Unit.Status.Attempts == 0 || s.Unit.Observed() {
 		return then
 	}
 	if s.Left == nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitstatus"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -106,7 +107,7 @@ func correct(s *Situation) (Decision, bool) {
 
 // sayParked says in the unit's condition why it was made inactive, unless it does so already.
 func sayParked(s *Situation) Decision {
-	if after := becomeParked(s.Unit, s.demand.Problem, s.Now); after != nil {
+	if after := unitstatus.Parked(s.Unit, s.demand.Problem, s.Now); after != nil {
 		return do(PatchUnitStatus{Before: s.Unit, After: after})
 	}
 	return Decision{}
@@ -146,9 +147,9 @@ func tellRefusal(s *Situation) []Action {
 	if words == "" || strings.HasSuffix(s.Unit.Status.Message, words) {
 		return nil
 	}
-	after := updated(s.Unit, s.Now)
+	after := unitstatus.Updated(s.Unit, s.Now)
 	after.Status.Message = s.Unit.Status.Message + words
-	setCondition(after, v1alpha1.ConditionEvicted, metav1.ConditionTrue, string(unit.ReasonIdleReservation),
+	unitstatus.SetCondition(after, v1alpha1.ConditionEvicted, metav1.ConditionTrue, string(unit.ReasonIdleReservation),
 		after.Status.Message, s.Now)
 	return []Action{PatchUnitStatus{Before: s.Unit, After: after}}
 }

@@ -36,6 +36,10 @@ func (c *Contribution) AskWaiting(in *unit.Unit, pool *Pool, charges *ledger.Cha
 	c.Asks, c.Less, c.Pool, c.As = asks(in, false, in.Request, charges), charges.Idle, pool, Nothing
 }
 
+// Observe has an observed unit that waits in a pool count there. It asks for nothing beyond its pods, and nobody keeps
+// those.
+func (c *Contribution) Observe(pool *Pool) { c.Pool, c.As = pool, Nothing }
+
 func asks(in *unit.Unit, holding bool, want resources.List, charges *ledger.Charges) resources.List {
 	return growth.Expected(in, holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
 }

@@ -40,12 +40,11 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
 		n.queue, n.takes, n.inGangGroup, n.namespace = q, takes(u), key.Gang, key.Namespace
-		if n.takes {
-			q.takers++
-		}
 		n.ask = decide.Ask{
 			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
+			Observed: key.Observed,
 		}
+		q.groups[n.round()]++
 		l.checkAgain(now, g)
 	}
 	if g.Head() == u {
@@ -71,8 +70,8 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	q.line.Try(u)
 	doing = "examined"
 	key = backlog.Key{
-		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(),
-		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: l.extensions.keys(u),
+		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(), Observed: u.spec.Observed,
+		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: l.extensions.Key(u.spec),
 	}
 	if u.holding {
 		key.Total, key.Unchecked = u.total().Key(), u.grows.Unchecked
@@ -102,10 +101,8 @@ func (l *lines) part(u *record) {
 	if g.Notes.inGangGroup {
 		l.gangs.Part(u)
 	}
-	if g.Notes.takes {
-		g.Notes.queue.takers--
-	}
 	if g.Part(u); g.Len() == 0 {
+		g.Notes.queue.groups[g.Notes.round()]--
 		l.telling.Gone(g)
 	}
 	u.group = nil

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shadow"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -51,8 +52,8 @@ type queueRecord struct {
 	// pending are the bounds of the line.
 	pending *backlog.Bounds[*record, notes]
 
-	// takers counts the groups of units that take back what others hold.
-	takers int
+	// groups counts those of the line, by the rounds in which a pass looks at them.
+	groups [rounds]int
 	first  *record // see noteFirst
 	// place of it among the queues that are served.
 	place queue.Place
@@ -101,13 +102,15 @@ func (l *lines) rankChanged(q *queueRecord) bool {
 type lines struct {
 	byName     map[string]*queueRecord
 	policies   map[string]queue.Factory
-	extensions extensions
+	extensions queue.Checks
 	ranking    queue.Ranking[*queueRecord]
 	tree       *capacity.Tree
 	rights     *rightful.Book
 	// holdings are read, to know which queues are full.
 	holdings *holding.Book
 	gangs    *gang.Book[*record]
+	// shadow is of the observed units.
+	shadow   shadow.Book
 	accounts *accounts.Accounts
 	telling  *schedule
 	// unsettled are queues of which units have to come into line, or out of it, because of their bounds.

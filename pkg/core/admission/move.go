@@ -131,8 +131,11 @@ func (r *roster) join(now time.Time, u *record) {
 	}
 }
 
-// hold has the unit hold this much where its object says.
+// hold has the unit hold this much where its object says. An observed unit holds nothing.
 func (r *roster) hold(u *record, held resources.List) {
+	if u.spec.Observed {
+		held = resources.List{}
+	}
 	nonPreemptible, t := u.nonPreemptible(), u.own()
 	r.progress.changed = r.gangs.SetHolding(u, true) || r.progress.changed
 	t.holding, t.held, t.keepsMin = true, held, nonPreemptible

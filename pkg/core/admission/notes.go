@@ -76,6 +76,17 @@ type answer struct {
 	message string
 }
 
+// ask asks the checks of extensions about the head of a group, once until something has them asked again.
+func (l *lines) ask(g *group) answer {
+	n := &g.Notes
+	if !n.answer.asked && len(l.extensions) > 0 {
+		said := answer{asked: true}
+		said.reason, said.message = l.extensions.Check(g.Head().spec)
+		n.answer = said
+	}
+	return n.answer
+}
+
 // checkAgain takes the checks of a whole group again after what they depend on has changed.
 func (l *lines) checkAgain(now time.Time, g *group) {
 	n := &g.Notes

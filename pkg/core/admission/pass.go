@@ -72,18 +72,43 @@ type cause struct {
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)
-	for _, takers := range []bool{true, false} { // nobody passes those: who lost the quota would get it again
-		p.asks.Firm(takers)
+	for r := range rounds {
+		p.asks.Firm(r == roundOfTakers)
+		if r == roundOfObserved {
+			p.asks.Observe(p.lines.shadow.Cast(p.lines.tree))
+		}
 		for _, q := range p.lines.ranking.Queues() {
-			if takers && q.takers == 0 {
+			if q.groups[r] == 0 {
 				continue
 			}
-			if fits, fault = p.lookAt(now, q, takers); fits != nil || fault != "" {
+			if fits, fault = p.lookAt(now, q, r); fits != nil || fault != "" {
 				return fits, fault
 			}
 		}
 	}
 	return nil, ""
+}
+
+// round of a pass. Nobody passes units that take back what others hold: who lost the quota would get it again. Observed
+// units come last: they claim nothing of what managed units wait for.
+type round uint8
+
+const (
+	roundOfTakers round = iota
+	roundOfManaged
+	roundOfObserved
+	rounds
+)
+
+func (n *notes) round() round {
+	switch {
+	case n.ask.Observed:
+		return roundOfObserved
+	case n.takes:
+		return roundOfTakers
+	default:
+		return roundOfManaged
+	}
 }
 
 // firstBorrower returns the first head that may borrow, if any may.
@@ -92,9 +117,9 @@ func (p *pass) firstBorrower() *group {
 	return t.group
 }
 
-// lookAt looks at the heads of one queue up to the first that fits: at those that take back what others hold, or at the
-// rest. A panic is a fault of the unit that is looked at then.
-func (p *pass) lookAt(now time.Time, q *queueRecord, takers bool) (fits *group, fault string) {
+// lookAt looks at the heads of one queue of a round up to the first that fits. A panic is a fault of the unit that is
+// looked at then.
+func (p *pass) lookAt(now time.Time, q *queueRecord, r round) (fits *group, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.progress.panics++
@@ -104,10 +129,10 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, takers bool) (fits *group, 
 	p.asks.Line()
 	full := p.lines.full(q)
 	q.line.Heads(func(g *group) bool {
-		if q.takers > 0 && g.Notes.takes != takers {
+		if g.Notes.round() != r {
 			return true
 		}
-		if takers {
+		if r == roundOfTakers {
 			p.asks.Line() // each of them claims
 		}
 		if p.fits(now, g, full) {
@@ -128,11 +153,9 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 	}
 	p.progress.looked = at.unit
 	p.examined++
-	if len(p.lines.extensions) > 0 {
-		if said := p.lines.extensions.ask(g); said.reason != "" {
-			p.asks.Stop(at, a, said.reason)
-			return false
-		}
+	if said := p.lines.ask(g); said.reason != "" {
+		p.asks.Stop(at, a, said.reason)
+		return false
 	}
 	if g.Notes.inGangGroup {
 		if gg := p.gangGroupInPass(at.unit); gg != nil {
@@ -154,6 +177,32 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 		p.asks.BlockFirst()
 	}
 	return false
+}
+
+// claims says whether a unit may claim now. atOnce: it need not wait for that.
+func (p *pass) claims(now time.Time, u *record, atOnce bool) bool {
+	may, noted := p.watch.Claims(now, u.front, atOnce)
+	u.waitsAs(noted)
+	return may
+}
+
+// noteClaims begins the time of those that claim, or will. It says whether the order of queues may be another one now.
+func (p *pass) noteClaims(now time.Time) (moved bool) {
+	p.watch.Next = time.Time{}
+	for i := range p.asks.Claims() {
+		of := p.asks.Claims()[i].Of
+		of.unit.waitsAs(p.watch.Note(now, of.unit.front, of.group.Notes.ask.Blocking || of.group.Notes.takes))
+	}
+	for i := range p.asks.Heads() {
+		if h := &p.asks.Heads()[i]; h.Waits() && !h.Of.group.Notes.ask.Blocking {
+			h.Of.unit.waitsAs(p.watch.Note(now, h.Of.unit.front, false))
+		}
+	}
+	moved, p.watch.Moved = p.watch.Moved, false
+	for _, q := range p.lines.ranking.Queues() {
+		moved = q.noteFirst(p.lines.rights) || moved
+	}
+	return moved
 }
 
 // noteCauses has what the last pass found known, and told in its time.

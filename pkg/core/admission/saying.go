@@ -42,7 +42,7 @@ func sayingOf(r *roster, u *record) *unit.Saying {
 	case u.group != nil:
 		return groupSaying(u.group)
 	case u.stage.waits() && !untold(u.parked):
-		return unit.Say(u.parked, unitWords(r, u))
+		return unit.Say(u.parked, u.reader().Would(unitWords(r, u)))
 	case u.stage != stageAdmitted:
 		return nil
 	case u.overdue.Reason != "":

@@ -23,6 +23,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shadow"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -73,7 +75,9 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	}
 	at := u.place()
 	r.progress.changed = r.holdings.Keep(now, u.spec.Key, &at) || r.progress.changed
-	r.accounts.Replace(&u.counted, contributionOf(u, r.holdings.Charges(u.spec.Key, u.spec.Quota)))
+	charges := r.holdings.Charges(u.spec.Key, u.spec.Quota)
+	r.accounts.Replace(&u.counted, contributionOf(u, charges))
+	cast(&r.lines.shadow, u, charges.Assigned)
 	r.grant(u)
 	setTakes(r, now, u)
 	if r.gangs.SetCleared(u, passed) || news {
@@ -82,6 +86,21 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		if former != now {
 			r.touchChecked(u, former)
 		}
+	}
+}
+
+// cast keeps an observed unit, whose pods on nodes use this much, in the shadow.
+func cast(b *shadow.Book, u *record, used resources.List) {
+	in := &u.spec
+	switch {
+	case !in.Observed || u.stage == stageDone:
+		b.Forget(in.Key)
+	case u.stage.waits():
+		b.Waits(in.Key, in.Quota, in.NonPreemptible, used)
+	case u.stage == stageAdmitting:
+		b.Holds(in.Key, in.Quota, in.NonPreemptible, u.next, used)
+	default:
+		b.Holds(in.Key, in.Quota, in.NonPreemptible, in.Request, used)
 	}
 }
 

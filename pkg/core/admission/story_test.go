@@ -482,6 +482,8 @@ func (st *story) setUnit(u *unit.Unit, key, value string) {
 		u.NonPreemptible = value == "false"
 	case "preemptable":
 		u.Unpreemptable = value == "false"
+	case "observed":
+		u.Observed = value == "true"
 	case "active":
 		u.Active = value == "true"
 	case "heartbeat": // seconds after the beginning

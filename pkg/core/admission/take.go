@@ -241,9 +241,10 @@ func (t *taking) mayTake(now time.Time, with []*record) bool {
 
 func takerOf(u *record) reclaim.Taker {
 	n := &u.group.Notes
+	policy := n.queue.spec.Preemption
+	policy.DryRun = policy.DryRun || u.spec.Observed
 	return reclaim.Taker{
-		Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.TakingPriority(), Named: u.spec.Priority,
-		Policy: n.queue.spec.Preemption,
+		Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.TakingPriority(), Named: u.spec.Priority, Policy: policy,
 	}
 }
 

@@ -201,9 +201,16 @@ func takesFrom(u *record) string {
 	return u.spec.TakesFrom
 }
 
-// place is where the unit counts, if it holds quota.
-func (u *record) place() holding.Place {
-	return holding.Place{Queue: u.spec.Queue, Namespace: u.spec.Namespace(), Quota: u.spec.Quota}
+// place is where the unit counts, if it holds quota. An observed unit counts in no quota, and while it waits its pods
+// count in no queue.
+func (u *record) place() (at holding.Place) {
+	if !u.spec.Observed || u.stage.mayHold() {
+		at.Queue, at.Namespace = u.spec.Queue, u.spec.Namespace()
+	}
+	if !u.spec.Observed {
+		at.Quota = u.spec.Quota
+	}
+	return at
 }
 
 // asks is what the unit asks for where it is in line, at the least.
@@ -270,6 +277,10 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 	}
 	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, countsAs(u)
 	switch {
+	case u.spec.Observed:
+		if u.stage.waits() && u.group != nil {
+			c.Observe(&u.group.Notes.pool)
+		}
 	case u.holding:
 		c.AskHeld(&u.spec, u.held, &charges)
 	case u.stage.waits() && u.group != nil:
@@ -283,7 +294,7 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 // reader is the unit as the owner of it reads about it.
 func (u *record) reader() words.Reader {
 	return words.Reader{
-		Namespace: u.spec.Namespace(), Queue: u.spec.Queue, Quota: u.spec.Quota, Holds: u.holding,
+		Namespace: u.spec.Namespace(), Queue: u.spec.Queue, Quota: u.spec.Quota, Holds: u.holding, Observed: u.spec.Observed,
 		Least: !u.holding && u.spec.Sizes != nil && u.spec.Sizes.Steps() > 0,
 	}
 }

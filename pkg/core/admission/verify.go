@@ -38,7 +38,7 @@ func (a Audit) Ledger() []ledger.Difference {
 	rebuilt := a.roster.holdings.Rebuild()
 	for key, u := range a.roster.units {
 		if u.holding {
-			rebuilt.Reserve(key, u.spec.Quota, u.held, u.nonPreemptible())
+			rebuilt.Reserve(key, u.place().Quota, u.held, u.nonPreemptible())
 			rebuilt.Expect(key, growth.Expected(&u.spec, true))
 		}
 	}

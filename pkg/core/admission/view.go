@@ -98,6 +98,9 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 		if u.spec.Phase == unit.PhaseReserved {
 			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.roster.facts(time.Time{}, u)), true
 		}
+		if u.spec.Observed {
+			return "", "would be admitted", true
+		}
 		if !hasReason(u) {
 			return "", "admitted; holds " + u.held.Words(), true
 		}
@@ -113,7 +116,7 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 	}
 	s.lines.refresh()
 	found, message := newWhy(s).waiting(u)
-	return found.Reason, message, true
+	return found.Reason, u.reader().Would(message), true
 }
 
 // LimitOf is the limit of a level, and what pods outside of units are measured against there; see capacity.Tree.
@@ -222,12 +225,12 @@ func (f *findings) row(u *record, position int) Row {
 	return r
 }
 
-// Victims counts, for each queue with dryRun, the units that would lose what they hold without it, each once. It looks
-// at about 10,000 of them.
+// Victims counts, for each queue with dryRun or observed units, the units that would lose what they hold without that,
+// each once. It looks at about 10,000 of them.
 func Victims(s *State) map[string]int {
 	counts := map[string]int{}
 	for name, q := range s.lines.byName {
-		if q.spec.Preemption.DryRun {
+		if q.spec.Preemption.DryRun || q.groups[roundOfObserved] > 0 {
 			var victims reclaim.Victims
 			q.line.Heads(func(g *group) bool { return victims.Add(g.Notes.obstacle.DryRun) })
 			counts[name] = victims.Len()

@@ -83,7 +83,7 @@ func (w *why) tryToAsk(g *group) (said answer, fault string) {
 			fault = fmt.Sprintf("internal error while the unit was examined: %v", cause)
 		}
 	}()
-	return w.lines.extensions.ask(g), ""
+	return w.lines.ask(g), ""
 }
 
 // whyParked is the message of the reason for which a unit is parked.

@@ -33,6 +33,8 @@ type Key struct {
 	// Sizes in which a unit may be admitted, in text; empty for those with one.
 	Sizes                  string
 	NonPreemptible, Blocks bool
+	// Observed units are decided about after all others.
+	Observed bool
 	// Unchecked units ask for more than admission checks answered for.
 	Unchecked bool
 	// Checks are the equivalence keys of the checks of extensions.

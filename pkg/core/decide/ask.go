@@ -17,10 +17,12 @@ limitations under the License.
 package decide
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -31,8 +33,8 @@ type Ask struct {
 	Need   []int64
 	Limits []*capacity.Limit
 	Route  *capacity.Route
-	// NonPreemptible requests draw on min as well. If a blocking head does not fit, it claims.
-	NonPreemptible, Blocking bool
+	// NonPreemptible requests draw on min as well. If a blocking head does not fit, it claims. Observed heads come last.
+	NonPreemptible, Blocking, Observed bool
 	// Jobs is how much of a limit of jobs the head takes: 1, or 0 if it already holds quota.
 	Jobs int64
 	// Request is what Need says, and Total what the unit holds after it: more, if it holds quota already.
@@ -150,4 +152,57 @@ func (g *Bundle) Never(tree *capacity.Tree) (e Excess) {
 		}
 	}
 	return e
+}
+
+type part = rightful.Part
+
+// parts of a request, in the order of the limits.
+func (a *Ask) parts(need []int64) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		for _, lim := range a.Limits {
+			if !yield(part{Limit: lim, Need: need, Leaf: lim.Level() == a.Leaf()}) {
+				return
+			}
+		}
+	}
+}
+
+// parts of what all asks of the bundle request together.
+func (g *Bundle) parts() iter.Seq[part] {
+	if !g.together() {
+		return g.Asks[0].parts(g.Asks[0].Need)
+	}
+	return slices.Values(g.sums)
+}
+
+// path has the levels on which the bundle draws.
+func (g *Bundle) path() []*capacity.Level {
+	if !g.together() {
+		return g.Asks[0].Route.Levels
+	}
+	var levels []*capacity.Level
+	for i := range g.sums {
+		if lim := g.sums[i].Limit; !lim.IsMin() {
+			levels = append(levels, lim.Level())
+		}
+	}
+	return levels
+}
+
+// TooLarge says that a request can never rightfully be had.
+func (a *Ask) TooLarge(rights *rightful.Book) bool {
+	return a.Route.Shared && rights.TooLarge(a.parts(a.Need))
+}
+
+// promise says whether each level below the top promises a unit what it needs. That is found out once.
+type promise struct{ known, kept bool }
+
+func (p *promise) to(rights *rightful.Book, a *Ask, need []int64) bool {
+	if !p.known {
+		levels := a.Route.Levels
+		p.known, p.kept = true, !slices.ContainsFunc(levels[:len(levels)-1], func(l *capacity.Level) bool {
+			return !rights.Promises(l, need)
+		})
+	}
+	return p.kept
 }

@@ -45,6 +45,10 @@ func (p *Pass[T]) Borrower() (of T, some bool) {
 	next := 0 // claim that is not counted yet
 	for i := range p.heads {
 		h := &p.heads[i]
+		if i == p.observed {
+			p.shadow.OnLent(p.lending)
+			shut(p.lending, p.heads[i:], func(T) bool { return true })
+		}
 		if h.stopped != "" || h.together {
 			continue
 		}
@@ -80,9 +84,13 @@ func (p *Pass[T]) Lends(a *Ask, need []int64) bool {
 // lendAgain begins a round of lending, in which the levels are shut where heads that still wait are entitled.
 func (p *Pass[T]) lendAgain(waits func(T) bool) {
 	p.lending.Begin()
-	for i := range p.heads {
-		if h := &p.heads[i]; h.entitled() && waits(h.Of) {
-			p.lending.Shut(h.first.Level())
+	shut(p.lending, p.heads[:min(p.observed, len(p.heads))], waits)
+}
+
+func shut[T any](lending capacity.Lending, heads []Head[T], waits func(T) bool) {
+	for i := range heads {
+		if h := &heads[i]; h.entitled() && waits(h.Of) {
+			lending.Shut(h.first.Level())
 		}
 	}
 }

@@ -14,13 +14,20 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package decide finds out which heads fit, in the order in which they are served.
+//
+// A Pass is one look at all heads. It reads capacity through a View of its own, and writes claims into that View alone.
+// It knows amounts and limits: not the units, their phases, or their lines. The caller serves the heads in order, and
+// gives each a name of type T, by which heads and claims are known to it.
 package decide
 
 import (
+	"math"
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shadow"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -44,6 +51,9 @@ type Pass[T any] struct {
 	claimed  []int
 	passable int
 	firm     bool
+	// observed is the number of heads before those that are only observed, and shadow is for these.
+	observed int
+	shadow   shadow.Shadow
 	// room and roomOfMin are memory of claim.
 	room, roomOfMin []int64
 }
@@ -104,6 +114,14 @@ func (p *Pass[T]) Begin() {
 	p.all.Begin()
 	p.binding.Begin()
 	p.claims, p.heads, p.line, p.passable = p.claims[:0], p.heads[:0], 0, 0
+	p.observed, p.shadow = math.MaxInt, nil
+}
+
+// Observe begins the heads that are only observed, after all others. They are compared with what the shadow leaves.
+func (p *Pass[T]) Observe(by shadow.Shadow) {
+	p.observed, p.shadow = len(p.heads), by
+	by.On(p.all)
+	by.On(p.binding)
 }
 
 // Firm says whether claims bind all from now on, what is promised among them: those of units that take back what others

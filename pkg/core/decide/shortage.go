@@ -91,6 +91,9 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 	for _, lim := range g.limits() {
 		for _, name := range g.namesAt(lim) {
 			sh := g.shortageAt(lim, name)
+			if number, named := p.tree.Number(name); named && g.Asks[0].Observed {
+				sh.shade(p.shadow.At(lim, number))
+			}
 			if number, named := p.tree.Number(name); named && sh.Request > 0 {
 				p.goBeyond(&sh, &r, g, lim, number)
 				for i := range ahead {
@@ -152,6 +155,12 @@ func (p *Pass[T]) goBeyond(sh *Shortage, r *rightful.Reach, g *Bundle, lim *capa
 	inUse := resources.SaturatingAdd(sh.Used, sh.Outstanding)
 	sh.Free = p.rights.Free(lim, g.path(), number)
 	sh.Guaranteed = resources.SaturatingSub(resources.SaturatingSub(sh.Limit, inUse), sh.Free)
+}
+
+func (sh *Shortage) shade(held, unused int64) {
+	sh.Outstanding = resources.SaturatingAdd(sh.Outstanding, held)
+	sh.Used, sh.UsedByUnits = resources.SaturatingSub(sh.Used, unused), max(0, sh.UsedByUnits-unused)
+	sh.Free = resources.SaturatingAdd(resources.SaturatingSub(sh.Free, held), unused)
 }
 
 func (sh *Shortage) addClaim(amount int64, by, in string) {

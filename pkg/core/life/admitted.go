@@ -27,6 +27,10 @@ var keeps = []rule{
 	isNotTaken,
 }
 
+// keepsObserved are those that an admitted observed unit must not break. Nobody else has it lose its admission, since
+// its pods would run on.
+var keepsObserved = []rule{alone(consumerIsNear), jobIsNotGone, isActive, standsForItsJob, staysInItsQuota}
+
 // jobIsGone says that the job of a unit is known not to exist, so that nothing can use what the unit holds.
 func jobIsGone(f *Facts) bool {
 	return consumerIsNear(f.Unit).reason == "" && (f.Job == owner.Another || f.Job == owner.Gone)

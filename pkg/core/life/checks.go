@@ -31,8 +31,11 @@ import (
 // that back while the unit holds quota, since what the check answered for may go while the job runs, such as nodes that
 // were made for the job.
 
-// AdmissionChecks are those that a unit has to pass.
+// AdmissionChecks are those that a unit has to pass. An observed unit passes none: checks make nodes.
 func AdmissionChecks(f *Facts) (out []queue.AdmissionCheck) {
+	if f.Unit.Observed {
+		return nil
+	}
 	for _, c := range f.Queue.AdmissionChecks {
 		if c.Selector == "" || f.Config.Selects == nil || f.Config.Selects(c.Selector, f.Unit.Labels) {
 			out = append(out, c)

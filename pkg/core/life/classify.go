@@ -120,7 +120,7 @@ func (c *Class) waitForTimes(f *Facts, x Expiry) {
 
 // fit has an admitted unit hold what it should, and wait for what it lacks.
 func (c *Class) fit(f *Facts) {
-	if disbelieved(f.Unit) || !f.Unit.Phase.Holds() || !f.Holds {
+	if disbelieved(f.Unit) || f.Unit.Observed || !f.Unit.Phase.Holds() || !f.Holds {
 		return
 	}
 	s := growth.SizeOf(f.Unit, f.Held, &f.Pods.Charges)

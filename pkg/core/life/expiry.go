@@ -52,7 +52,7 @@ type Expiry struct {
 
 // expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
 func expiryOf(f *Facts, heldBack bool) (x Expiry) {
-	if f.Unit.Quarantined || !f.Holds || f.Unit.Admitted.IsZero() {
+	if f.Unit.Quarantined || f.Unit.Observed || !f.Holds || f.Unit.Admitted.IsZero() {
 		return x
 	}
 	switch {
@@ -153,7 +153,7 @@ func runsSince(f *Facts) time.Time {
 // which nothing lets go, since they are charged to another quota than it was admitted with, or their job is marked as
 // suspended.
 func notice(f *Facts) (x Expiry) {
-	if f.Unit.Quarantined || !f.Holds || f.Unit.Admitted.IsZero() ||
+	if f.Unit.Quarantined || f.Unit.Observed || !f.Holds || f.Unit.Admitted.IsZero() ||
 		!f.Unit.Phase.Releases() {
 		return x
 	}
@@ -249,7 +249,7 @@ func ExpiryOf(f *Facts) Expiry {
 // RunsUntil is when a unit has run for as long as it may; zero for never. Pods of a unit without a job that could be
 // suspended have no such time.
 func RunsUntil(f *Facts) time.Time {
-	if f.Unit.Admitted.IsZero() || f.Unit.Unsuspendable || (f.Unit.Consumer == unit.Consumer{}) {
+	if f.Unit.Admitted.IsZero() || f.Unit.Unsuspendable || f.Unit.Observed || (f.Unit.Consumer == unit.Consumer{}) {
 		return time.Time{}
 	}
 	x := executionExpiry(f)

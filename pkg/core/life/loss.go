@@ -70,7 +70,11 @@ func lossOf(f *Facts, v *ruling, x Expiry) (d Loss) {
 	if f.Unit.Quarantined {
 		return d
 	}
-	switch b := firstOf(keeps, f); {
+	rules := keeps
+	if f.Unit.Observed {
+		rules = keepsObserved
+	}
+	switch b := firstOf(rules, f); {
 	case b.reason != "":
 		d.Reason, d.Message = b.reason, b.message
 	case v.reason != "":

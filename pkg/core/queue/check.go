@@ -16,7 +16,12 @@ limitations under the License.
 
 package queue
 
-import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
 
 // Check is a filter of an extension. Key must be a function of the unit alone, and Check as well until Recheck is
 // called.
@@ -27,4 +32,26 @@ type Check interface {
 	// Check returns the reason why the unit must not be admitted and a sentence, or an empty reason.
 	// A unit that is stopped claims nothing, also in a blocking queue.
 	Check(u unit.Unit) (unit.Reason, string)
+}
+
+// Checks are the filters of all extensions.
+type Checks []Check
+
+// Key joins the keys of a unit.
+func (x Checks) Key(u unit.Unit) string {
+	var b strings.Builder
+	for _, check := range x {
+		b.WriteString(strconv.Quote(check.Key(u)))
+	}
+	return b.String()
+}
+
+// Check is what the first of them says that stops a unit.
+func (x Checks) Check(u unit.Unit) (reason unit.Reason, message string) {
+	for _, check := range x {
+		if reason, message = check.Check(u); reason != "" {
+			break
+		}
+	}
+	return reason, message
 }

@@ -88,6 +88,8 @@ type Unit struct {
 	Said *Saying
 	// Deactivate, when set, is why the unit must be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
+	// Observed: it is decided about and told, and nobody acts on that. Its pods run, and it holds nothing.
+	Observed bool
 	// Quarantined: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
 	// whether it may. Invalid parks it while it waits.
 	Quarantined bool
@@ -170,8 +172,12 @@ func (in *Unit) SameJob(o *Unit) bool {
 	return in.Consumer == o.Consumer && in.ConsumerManaged == o.ConsumerManaged
 }
 
-// Wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing.
+// Wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing. An observed
+// unit holds nothing.
 func (in *Unit) Wants() resources.List {
+	if in.Observed {
+		return resources.List{}
+	}
 	if in.SaysHeld() || in.Adopted {
 		return in.Held
 	}

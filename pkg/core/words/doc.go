@@ -26,4 +26,6 @@ type Reader struct {
 	Namespace, Queue, Quota string
 	// Least: the unit asks for its least size, and would take more. Holds: it holds quota already and asks for more.
 	Least, Holds bool
+	// Observed: nobody acts on what is told.
+	Observed bool
 }

@@ -53,6 +53,14 @@ func (to Reader) more(words string) string {
 	if to.Holds {
 		return "the job runs with what it holds and asks for more: " + words
 	}
+	return to.Would(words)
+}
+
+// Would says of an observed unit that it would wait.
+func (to Reader) Would(words string) string {
+	if to.Observed {
+		return "would wait: " + words
+	}
 	return words
 }
 

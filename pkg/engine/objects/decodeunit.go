@@ -165,6 +165,7 @@ type unitSpec struct {
 	Request           json.RawMessage         `json:"request"`
 	Resource          json.RawMessage         `json:"resource"`
 	Active            *bool                   `json:"active"`
+	Mode              string                  `json:"mode"`
 	MaximumExecution  int64                   `json:"maximumExecutionTimeSeconds"`
 	PodSet            []struct {
 		Name     string          `json:"name"`
@@ -185,6 +186,7 @@ func (u *Unit) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (set
 	u.Queue = sharedText(u.Queue)
 	u.Priority, u.Class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
 	u.Inactive = spec.Active != nil && !*spec.Active
+	u.Observed = spec.Mode == string(v1alpha1.ModeObserve)
 	u.MaximumExecution = secondsOf(spec.MaximumExecution)
 	if spec.ConsumerRef != nil {
 		u.readConsumer(spec.ConsumerRef, owner)

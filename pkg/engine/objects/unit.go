@@ -17,6 +17,7 @@ limitations under the License.
 package objects
 
 import (
+	"fmt"
 	"hash/maphash"
 	"reflect"
 	"slices"
@@ -60,6 +61,7 @@ type Unit struct {
 	Pods           int64
 	NonPreemptible bool
 	Inactive       bool
+	Observed       bool
 	// adopted: the unit stands for a job that ran before.
 	adopted bool
 
@@ -218,6 +220,17 @@ func WaitsSince(u *Unit) time.Time {
 		return c.LastTransitionTime.Time
 	}
 	return u.CreationTimestamp.Time
+}
+
+// WouldHaveWaited says in words for how long an observed unit would have waited that is admitted now, and why at last.
+func WouldHaveWaited(u *Unit, now time.Time) string {
+	waited := now.Sub(WaitsSince(u)).Truncate(time.Second)
+	c := u.Condition(v1alpha1.ConditionQuotaReserved)
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return fmt.Sprintf("would have been admitted after %s", waited)
+	}
+	return Shorten(fmt.Sprintf("would have been admitted after %s; it would have waited for %s: %s", waited, c.Reason,
+		strings.TrimPrefix(c.Message, "would wait: ")))
 }
 
 // Readiness says whether all pods of the job are ready, or since when they are not any more.

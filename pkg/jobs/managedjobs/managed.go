@@ -46,6 +46,9 @@ const (
 
 // Jobs says which jobs the queue manages. The scheduler and the controller read the same one.
 type Jobs struct {
+	// Mode is Manage or Observe, which only tells when jobs would be admitted. The label koord-queue/mode of a namespace
+	// goes before it. Absent is Manage.
+	Mode Mode `json:"mode,omitempty"`
 	// Kinds of jobs; absent means Job.v1.batch alone.
 	Kinds []KindEntry `json:"kinds,omitempty"`
 	// NamespaceSelector selects namespaces by their labels; absent selects all. System namespaces never are.
@@ -96,6 +99,16 @@ const (
 	MappedLabelled MappedNamespaces = "Labelled"
 	// MappedAlways: they are managed.
 	MappedAlways MappedNamespaces = "Always"
+)
+
+// Mode is what the queue does about jobs.
+type Mode string
+
+const (
+	// ModeManage: they run when they are admitted.
+	ModeManage Mode = "Manage"
+	// ModeObserve: they run when their owners say so, and are told when they would be admitted.
+	ModeObserve Mode = "Observe"
 )
 
 // UnmanagedJobs is what becomes of jobs that could be managed and ask for no queue.
@@ -161,6 +174,9 @@ func Parse(text string) (Jobs, error) {
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
 		return Jobs{}, fmt.Errorf("%s.namespaceSelector: %w", Key, err)
 	}
+	if m.Mode != "" && m.Mode != ModeObserve {
+		return Jobs{}, fmt.Errorf("%s.mode: %q is none of %s and %s", Key, m.Mode, ModeManage, ModeObserve)
+	}
 	switch m.ManageMappedNamespaces {
 	case "", MappedNever, MappedAlways:
 	default:
@@ -211,6 +227,9 @@ func (m Jobs) withDefaults() Jobs {
 	}
 	m.JobDefaults = slices.Clone(m.JobDefaults)
 	slices.SortStableFunc(m.JobDefaults, func(a, b jobdefaults.Entry) int { return strings.Compare(a.Kind, b.Kind) })
+	if m.Mode == ModeManage {
+		m.Mode = ""
+	}
 	if m.ManageMappedNamespaces == MappedLabelled {
 		m.ManageMappedNamespaces = "" // so that the hash is that of configurations from before there was a choice
 	}

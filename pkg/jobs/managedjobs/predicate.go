@@ -63,6 +63,7 @@ type Predicate struct {
 	gangs            []string
 	defaults         []jobdefaults.Entry
 	unmanaged        UnmanagedJobs
+	observes         bool
 	endsLeftPods     bool
 	hash             string
 }
@@ -101,6 +102,7 @@ func NewPredicate(m Jobs) (*Predicate, error) {
 		gangs:            m.Gangs,
 		defaults:         m.JobDefaults,
 		unmanaged:        m.UnmanagedJobs,
+		observes:         m.Mode == ModeObserve,
 		endsLeftPods:     m.LeftPods == LeftPodsEnd,
 		hash:             m.Hash(),
 	}

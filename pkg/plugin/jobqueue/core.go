@@ -150,6 +150,9 @@ func newCore(
 		Watch:       c.stragglers.watch,
 	}
 	c.wireStragglers()
+	if err := c.followModes(); err != nil {
+		return nil, err
+	}
 	if gates.Enabled(features.Placement) {
 		if c.placement, err = newPlacement(ctx, cfg, handle, profile, c.clock); err != nil {
 			return nil, err

@@ -160,7 +160,7 @@ func (g *Gate) Runs(pod *corev1.Pod) bool {
 }
 
 func (g *Gate) verdict(pod *corev1.Pod) verdict {
-	if pod == nil || pod.Spec.NodeName != "" || quota.IsReservation(pod) {
+	if pod == nil || pod.Spec.NodeName != "" || quota.IsReservation(pod) || g.observes(pod.Namespace) {
 		return foreign
 	}
 	snapshot := g.Snapshot()
@@ -170,6 +170,12 @@ func (g *Gate) verdict(pod *corev1.Pod) verdict {
 		}
 	}
 	return g.ofName(snapshot, pod)
+}
+
+// observes says that no pod of a namespace is held back. The unit of a job does not say so: its author may be anybody.
+func (g *Gate) observes(namespace string) bool {
+	labels, known := g.NamespaceLabels(namespace)
+	return known && managedjobs.Observes(g.Predicate(), labels)
 }
 
 // ofJob judges a pod by the job that owns it. The pod's annotation does not matter then: it is part of a template that

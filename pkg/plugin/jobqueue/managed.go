@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
@@ -165,6 +166,23 @@ func (c *core) manage(ctx context.Context, p *managedjobs.Predicate) error {
 	}
 	c.managed.Swap(next).stop()
 	return c.lookAgain()
+}
+
+// followModes has the gate asked about all pods again when jobs of a namespace are observed that were not.
+func (c *core) followModes() error {
+	observes := func(namespace any) bool {
+		n, known := namespace.(*corev1.Namespace)
+		return known && managedjobs.Observes(c.managed.Load().predicate, n.Labels)
+	}
+	_, err := c.handle.SharedInformerFactory().Core().V1().Namespaces().Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+			if observes(after) && !observes(before) {
+				if err := c.lookAgain(); err != nil {
+					klog.Background().Error(err, "Pods of a namespace that is observed now could not be listed")
+				}
+			}
+		}})
+	return err
 }
 
 // lookAgain has the gate asked about every pod that is on no node: another configuration may have another answer.
