@@ -98,7 +98,7 @@ func FuzzDecodeUnit(f *testing.F) {
 			require.GreaterOrEqual(t, u.Pods, int64(0))
 		}
 		sum := resources.List{}
-		for _, a := range admissionsOf(u.Sets, u.Request, u.Pods) {
+		for _, a := range objects.AdmissionsOf(u.Sets, u.Request, u.Pods) {
 			list, err := resources.FromQuantities(a.Resources)
 			require.NoError(t, err)
 			sum = sum.Add(list)

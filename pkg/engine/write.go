@@ -21,7 +21,6 @@ import (
 	"encoding/json"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -189,35 +187,6 @@ func (w *Write) appliedTo(u *objects.Unit) bool {
 func (w *Write) failed(err error) Result {
 	a := answer.Of(err, w.key.Name)
 	return Result{write: w, outcome: a.Outcome, gone: a.Gone, retryAfter: a.RetryAfter, err: err}
-}
-
-// admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
-func admissionsOf(sets []objects.PodSet, held resources.List, pods int64) []v1alpha1.Admission {
-	sum, count := resources.List{}, int64(0)
-	for _, set := range sets {
-		sum, count = sum.Add(set.Total), count+set.Count
-	}
-	if len(sets) == 0 || pods != count || !sum.Equal(held) {
-		return []v1alpha1.Admission{{
-			Name: v1alpha1.DefaultRequirementPodSet, Replicas: max(pods, 1), Resources: resourceList(held),
-		}}
-	}
-	admissions := make([]v1alpha1.Admission, 0, len(sets))
-	for _, set := range sets {
-		admissions = append(admissions, v1alpha1.Admission{
-			Name: set.Name, Replicas: set.Count, Resources: resourceList(set.Total),
-		})
-	}
-	return admissions
-}
-
-func resourceList(list resources.List) corev1.ResourceList {
-	quantities := list.Quantities()
-	out := make(corev1.ResourceList, len(quantities))
-	for name, q := range quantities {
-		out[corev1.ResourceName(name)] = q
-	}
-	return out
 }
 
 // withConditions returns all conditions of the unit with these set: a merge patch replaces the list as a whole. The

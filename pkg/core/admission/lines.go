@@ -101,7 +101,7 @@ func (l *lines) rankChanged(q *queueRecord) bool {
 type lines struct {
 	byName     map[string]*queueRecord
 	policies   map[string]queue.Factory
-	extensions extensions
+	extensions queue.Checks
 	ranking    queue.Ranking[*queueRecord]
 	tree       *capacity.Tree
 	rights     *rightful.Book
