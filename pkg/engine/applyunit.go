@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -162,12 +163,17 @@ func (e *Engine) resolve(u *objects.Unit) unit.Unit {
 		c.InvalidMessage = "its quota could not be resolved; see the log of the scheduler"
 	}
 	e.units.noteResolved(c.Key, ok)
+	if u.OneQuota {
+		c.Quotas = cmp.Or(c.Quotas, c.Quota)
+	}
 	if u.HeldIn != "" && u.HeldIn != c.Quota {
+		c.Chosen = objects.Chose(u, c.Quota)
 		c.Quota, c.MovesTo = u.HeldIn, c.Quota // it stays where its pods are charged until it has asked
 	}
-	if c.Queue == "" {
-		c.Queue = c.Quota
+	if c.Chosen {
+		c.Queue = cmp.Or(c.Queue, c.MovesTo)
 	}
+	c.Queue = cmp.Or(c.Queue, c.Quota)
 	if u.Priority != nil {
 		c.Priority = *u.Priority
 	} else {

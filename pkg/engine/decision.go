@@ -112,6 +112,12 @@ func (d *evictWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[strin
 		"conditions":     withConditions(u, now, set...),
 		"effective":      effective(rec, resources.List{}),
 	}
+	if to := d.Unit.MovesTo; to != "" {
+		status["effective"].(map[string]any)["quota"] = to
+	}
+	if c := u.Choice; c != nil && len(c.NodeSelector) == 0 { // else it stays until that is out of the templates
+		status["quotaChoice"] = nil
+	}
 	if !d.RequeueAt.IsZero() {
 		status["phase"] = string(unit.PhaseTimeoutBackoff)
 		status["requeueState"] = map[string]any{"count": d.Requeues, "requeueAt": metav1.NewTime(d.RequeueAt)}
@@ -165,6 +171,7 @@ func (d *admitWrite) keepsAdmission() bool           { return false }
 func (d *admitWrite) hold(c *unit.Unit) {
 	holdRequest(c, d.Attempt)
 	c.Kept = d.Unit.Kept
+	c.Quota, c.MovesTo, c.Chosen = d.Unit.Quota, d.Unit.MovesTo, d.Unit.Chosen
 }
 
 func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[string]any {
@@ -198,6 +205,7 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 		})
 	}
 	shown := effective(rec, held)
+	shown["quota"] = d.Unit.Quota
 	if d.Unit.Kept {
 		shown["preemptable"] = false
 	}
@@ -209,6 +217,9 @@ func (d *admitWrite) status(e *Engine, rec *unitRecord, now time.Time) map[strin
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
 		"effective":        shown,
+	}
+	if patch, some := objects.ChoicePatch(u.Choice, objects.ChoiceOf(&d.Unit, e.queues[rec.queue])); some {
+		status["quotaChoice"] = patch
 	}
 	if u.Message != "" {
 		status["message"] = "" // most have none, and a field that is not there costs nothing

@@ -52,6 +52,7 @@ func TestResolveLeavesNothingOut(t *testing.T) {
 		u.Quota, u.QuotaKey, u.Updates = testQuota, v1alpha1.LabelQuotaName, nil
 		u.ConsumerKind, u.Consumer.Kind = unique.Make(job), jobkind.KindString(job)
 		u.Inactive = false
+		u.Choice = &v1alpha1.QuotaChoice{Name: u.HeldIn, First: testQuota}
 		u.Conditions = []metav1.Condition{
 			{Type: v1alpha1.ConditionPodsReady, Status: ready, Reason: v1alpha1.ReasonPodsLost},
 			{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAdopted},

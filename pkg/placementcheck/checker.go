@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -341,6 +342,11 @@ func podSets(qu *v1alpha1.QueueUnit) (sets []placement.PodSet, err error) {
 		pods, err := podtemplate.Scheduled(set.Template.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("template of pod set %q: %w", set.Name, err)
+		}
+		if c := qu.Status.QuotaChoice; c != nil && len(c.NodeSelector) > 0 {
+			selector := maps.Clone(c.NodeSelector)
+			maps.Copy(selector, pods.Spec.NodeSelector)
+			pods.Spec.NodeSelector = selector
 		}
 		sets = append(sets, placement.PodSet{
 			Unit: qu.UID, Name: set.Name, Count: int(count), Template: &corev1.Pod{

@@ -14,6 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package podupdate is what admission checks ask to write into the pods of a unit: the controller writes it, and the
-// scheduler holds pods back that lack it.
+// Package podupdate is what admission checks, and the quota of an admission, ask to write into the pods of a unit: the
+// controller writes it, and the scheduler holds pods back that lack it.
 package podupdate

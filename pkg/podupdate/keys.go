@@ -88,7 +88,7 @@ type Listed func(check string) (Keys, bool)
 
 // Onto adds to the answers about a unit why what they ask to write cannot be written, if it cannot.
 func (a *Asked) Onto(answers *unit.CheckAnswers, listed Listed) *unit.CheckAnswers {
-	if fault := a.unwritable(listed); fault != "" {
+	if fault := a.unwritable(listed); fault != "" && answers != nil {
 		return &unit.CheckAnswers{Answers: answers.Answers, Conflict: fault}
 	}
 	return answers

@@ -59,7 +59,7 @@ func (d Driver) check(job *Job) error {
 		asked, known bool
 	}{
 		{"a queue", job.Queue != "", d.queues},
-		{"a quota", job.Quota != "", d.Driver == "koord"},
+		{"a quota", job.Quota != "" || len(job.Quotas) > 0, d.Driver == "koord"},
 		{"a priority class", job.PriorityClass != "", d.priorities},
 		{"a run time", job.MaxRunTime != 0, d.limits},
 		{"a job that is not preempted", job.NonPreemptible, d.nonPreemptible},

@@ -58,6 +58,11 @@ func TestRefused(t *testing.T) {
 		"queue with a space":  {"yunikorn", rayjob, Job{Queue: "root.a b"}, nil, ErrInvalid},
 		"empty part of queue": {"yunikorn", rayjob, Job{Queue: "root..b"}, nil, ErrInvalid},
 		"kueue without queue": {"kueue", rayjob, Job{}, nil, ErrInvalid},
+		"quotas of kueue":     {"kueue", rayjob, Job{Queue: "q", Quotas: []string{"a"}}, nil, ErrUnsupported},
+		"quota and quotas":    {"koord", rayjob, Job{Quota: "a", Quotas: []string{"a", "b"}}, nil, ErrInvalid},
+		"a quota twice":       {"koord", rayjob, Job{Quotas: []string{"a", "b", "a"}}, nil, ErrInvalid},
+		"quotas and path":     {"koord", rayjob, Job{Queue: "root.a", Quotas: []string{"a", "b"}}, nil, ErrInvalid},
+		"two in one":          {"koord", rayjob, Job{Quotas: []string{"a", "b,c"}}, nil, ErrInvalid},
 		"quota of kueue":      {"kueue", rayjob, Job{Queue: "q", Quota: "a"}, nil, ErrUnsupported},
 		"user with newline":   {"yunikorn", rayjob, Job{User: "a\nb"}, nil, ErrInvalid},
 		"many groups":         {"yunikorn", rayjob, Job{User: "a", Groups: make([]string, 65)}, nil, ErrInvalid},
@@ -196,7 +201,7 @@ func TestUsersChooseNoQueueOfKoord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{koordPath, koordQueue} {
+		for _, key := range []string{koordPath, koordQueue, koordQuotas} {
 			for _, at := range []string{
 				".metadata.labels", ".metadata.annotations", ".spec.template.metadata.labels",
 				".spec.template.metadata.annotations",
@@ -211,6 +216,34 @@ func TestUsersChooseNoQueueOfKoord(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Pods get the label of the quota that is chosen, so templates have none, whatever a user wrote there.
+func TestSeveralQuotasOfKoord(t *testing.T) {
+	object := readObject(t, "testdata/jobs/job.yaml")
+	template := podset.PathOf(".spec.template.metadata.labels")
+	if err := writeMap(object, template, map[string]string{koordQuota: "foreign"}); err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Queue: "cards", Quotas: []string{"a100", "h800"}}
+	labelled, _, err := driverOf(t, "koord").Label(job, object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]map[string]any{
+		".metadata.labels":      {koordQuota: "a100", koordQueue: "cards"},
+		".metadata.annotations": {koordQuotas: "a100,h800"},
+	} {
+		have, _ := podset.Lookup(labelled, podset.PathOf(at)).(Object)
+		for key, value := range want {
+			if have[key] != value {
+				t.Errorf("%s at %s: have %v, want %v", key, at, have[key], value)
+			}
+		}
+	}
+	if labels, _ := podset.Lookup(labelled, template).(Object); labels[koordQuota] != nil {
+		t.Errorf("the template names quota %v", labels[koordQuota])
 	}
 }
 

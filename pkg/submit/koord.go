@@ -19,6 +19,7 @@ package submit
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,7 @@ import (
 const (
 	koordQuota       = "quota.scheduling.koordinator.sh/name"
 	koordPreemptible = "quota.scheduling.koordinator.sh/preemptible"
+	koordQuotas      = "koord-queue/quota-names"
 	koordQueue       = "koord-queue/queue-name"
 	koordPath        = "koord-queue/queue-path"
 	koordRunTime     = "scheduling.x-k8s.io/max-exec-time-seconds"
@@ -39,6 +41,9 @@ const (
 var koordPartial = []string{
 	"koord-queue/min-parallelism", "koord-queue/partial-admission", "kueue.x-k8s.io/job-min-parallelism",
 }
+
+// maxQuotas is how many quotas a job may list.
+const maxQuotas = 8
 
 // A path begins with the root quota of Koordinator, and has at most these elements and bytes.
 const (
@@ -71,6 +76,8 @@ func checkKoordPath(path string) error {
 // given one later; the queue finds a path that leads elsewhere.
 func koordQuotaOf(w *work) (quota, path string, err error) {
 	switch {
+	case len(w.job.Quotas) > 0:
+		return w.job.Quotas[0], "", checkQuotas(w)
 	case !w.driver.isKoordPath(w.job.Queue):
 		if quota = w.job.Quota; quota == "" {
 			quota = w.job.Queue // the default queue of a quota has its name
@@ -90,6 +97,24 @@ func koordQuotaOf(w *work) (quota, path string, err error) {
 	return quota, path, err
 }
 
+// checkQuotas wants a list of different names, and no other quota.
+func checkQuotas(w *work) error {
+	list := w.job.Quotas
+	if w.job.Quota != "" || w.driver.isKoordPath(w.job.Queue) || len(list) > maxQuotas {
+		return fmt.Errorf("quotas %.100q: %w: want at most %d, and neither a quota nor a path beside them", list, ErrInvalid,
+			maxQuotas)
+	}
+	for i, name := range list {
+		if slices.Contains(list[:i], name) {
+			return fmt.Errorf("quota %.100q: %w: it is listed twice", name, ErrInvalid)
+		}
+		if err := checkName("quota", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func koordLabels(w *work) (own, pods Metadata, err error) {
 	labels := map[string]string{}
 	quota, path, err := koordQuotaOf(w)
@@ -98,13 +123,18 @@ func koordLabels(w *work) (own, pods Metadata, err error) {
 	}
 	if quota != "" {
 		labels[koordQuota] = quota
-		w.forget(koordQueue, koordPath) // a user might have named another
+		w.forget(koordQueue, koordPath, koordQuotas) // a user might have named another
 	}
 	if w.job.NonPreemptible {
 		labels[koordPreemptible] = "false"
 	}
 	pods = Metadata{Labels: labels}
 	own = Metadata{Labels: maps.Clone(labels), Annotations: map[string]string{}}
+	if len(w.job.Quotas) > 1 {
+		own.Annotations[koordQuotas] = strings.Join(w.job.Quotas, ",")
+		delete(pods.Labels, koordQuota)
+		w.forget(koordQuota)
+	}
 	if path != "" {
 		own.Annotations[koordPath] = path
 	} else if w.job.Queue != "" && w.job.Queue != quota {

@@ -33,6 +33,9 @@ type Job struct {
 	Queue string
 	// Quota, for the driver koord alone, is the ElasticQuota if Queue names a Queue that several quotas share.
 	Quota string
+	// Quotas, for the driver koord alone, are those in which the job may be admitted, in order, in place of Quota. The job
+	// waits for the first. Pods get the label of the one that it is admitted in, so their templates have none.
+	Quotas []string
 	// User and Groups, for the driver yunikorn alone, are the identity that its quotas of users count.
 	User   string
 	Groups []string

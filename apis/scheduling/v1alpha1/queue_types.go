@@ -95,6 +95,18 @@ type QueueAdmissionCheck struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
+// QueueQuota is a quota in which jobs of a queue may be admitted.
+type QueueQuota struct {
+	// name of the ElasticQuota.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// nodeSelector is added to pods of jobs that are admitted in the quota. It names the nodes that the quota is for.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
 // QueueSpec is what the owner of a queue asks for.
 type QueueSpec struct {
 	// queuePolicy orders the queue: Priority (default), FIFO, Block, Intelligent, or one that the scheduler was built
@@ -109,6 +121,13 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// quotas in which jobs may be admitted, in order, that list none and whose quota is the first of these. The queue
+	// accepts each.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	Quotas []QueueQuota `json:"quotas,omitempty"`
 	// admissionChecks that units must pass after their quota is reserved and before their pods may go. Each is an
 	// AdmissionCheck of Kueue's API whose controller answers QueueUnits. While one does not exist or is not active,
 	// nothing new is reserved in the queue.

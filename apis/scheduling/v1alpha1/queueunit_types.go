@@ -139,6 +139,14 @@ type QueueUnitSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`
+	// quotas in which the unit may be admitted, in order; absent is that of its label alone. The first is that of its
+	// label.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Quotas []string `json:"quotas,omitempty"`
 	// podSet lists the pods of the job, by role, in at most 20 pod sets.
 	// +optional
 	// +listType=atomic
@@ -320,6 +328,21 @@ type Effective struct {
 	Preemptable *bool `json:"preemptable,omitempty"`
 }
 
+// QuotaChoice is the quota that a unit was admitted in, of those that it or its queue lists.
+type QuotaChoice struct {
+	// name of the quota. Pods of the unit bear it as their quota label.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// first is the quota for which the unit waited, and waits again after it loses its admission.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	First string `json:"first,omitempty"`
+	// nodeSelector that the queue has for the quota. Pods of the unit have it.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
 // Preemption is a decision that units lose what they hold, for one that has a right to it.
 type Preemption struct {
 	// attempts is status.attempts of the unit when that was decided. The decision ends with the unit's next admission.
@@ -375,6 +398,10 @@ type QueueUnitStatus struct {
 	// +optional
 	// +structType=atomic
 	Effective *Effective `json:"effective,omitempty"`
+	// quotaChoice is the quota of the admission, where several are listed or the queue has a nodeSelector for it. The
+	// scheduler writes it.
+	// +optional
+	QuotaChoice *QuotaChoice `json:"quotaChoice,omitempty"`
 	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted, ResizePending, DeactivationTarget.
 	// +optional
 	// +listType=atomic

@@ -29,6 +29,9 @@ const (
 	LabelQuotaName          = "quota.scheduling.koordinator.sh/name"
 	LabelQuotaNameFallback1 = "alibabacloud.com/quota-name"
 	LabelQuotaNameFallback2 = "quota.scheduling.alibabacloud.com/name"
+	// AnnotationQuotaNames on a job lists the quotas in which it may be admitted, in order, comma separated. The first is
+	// that of its label.
+	AnnotationQuotaNames = "koord-queue/quota-names"
 	// LabelPreemptible with value "false" makes a job draw on min only. The former label is read where the other is absent
 	// or empty.
 	LabelPreemptible         = "quota.scheduling.koordinator.sh/preemptible"

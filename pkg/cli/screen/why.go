@@ -96,6 +96,9 @@ func (p *pageWriter) summary(now time.Time, s *Story) {
 	p.printf("%s in namespace %s: %s, created %s ago\n",
 		answers.JobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
 	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
+	if len(u.Spec.Quotas) > 1 {
+		rows = append(rows, []string{"Lists:", clean(strings.Join(u.Spec.Quotas, ", "))})
+	}
 	if path := u.Annotations[v1alpha1.QueuePathKey]; path != "" {
 		rows = append(rows, []string{"Path:", clean(path)})
 	}

@@ -114,7 +114,7 @@ func resume(s *Situation) (Decision, bool) {
 
 // release lets the job go with as many pods as it was admitted with, or says why it must not go.
 func release(s *Situation, job *jobs.Edit) error {
-	if s.Options.ChecksOff && len(checkUpdates(s.Unit)) > 0 {
+	if s.Options.ChecksOff && len(podupdate.Ready(s.Unit.Status.AdmissionChecks)) > 0 {
 		// Without them its pods are not what was checked.
 		return errors.New("admission checks ask to write into the pods, and the feature gate AdmissionChecks of the " +
 			"controller is off")
@@ -164,10 +164,14 @@ func additions(s *Situation, job *jobs.Job) map[string]jobs.Addition {
 	return additions
 }
 
-// labelsFor the pods of a template. Where the queue preempts jobs by priority, Koordinator's preemption by Coscheduling
+// labelsFor the pods of a template. Pods of a unit that was admitted in another quota of its list than the first are
+// charged there. Where the queue preempts jobs by priority, Koordinator's preemption by Coscheduling
 // must not delete single pods of them. A value of the owner stays.
 func labelsFor(s *Situation, template *corev1.PodTemplateSpec) map[string]string {
 	labels := s.demand.Own.AddTo(template)
+	if c := s.Unit.Status.QuotaChoice; c != nil && c.Name != c.First {
+		labels[v1alpha1.LabelQuotaName] = c.Name
+	}
 	if _, own := template.Labels[extension.LabelDisablePreemptible]; s.QueuePreempts && !own {
 		labels[extension.LabelDisablePreemptible] = "true"
 	}
@@ -184,18 +188,19 @@ func addGroup(s *Situation, annotations map[string]string, name string) {
 	}
 }
 
-// asked is what admission checks ask or have asked to write into the pods of the job, by pod set. The scheduler keeps
-// it when it asks the checks again.
+// asked is what admission checks, and the quota of an admission, ask or have asked to write into the pods of the job, by
+// pod set. The scheduler keeps it when it asks the checks again.
 func asked(s *Situation) map[string][]podupdate.Update {
 	if s.rel != jobunit.Own {
 		return nil
 	}
-	return podupdate.All(s.Unit.Status.AdmissionChecks)
+	return podupdate.All(podupdate.Of(s.Unit))
 }
 
-// checkUpdates are what the admission checks that the unit has passed ask to write into its pods.
+// checkUpdates are what the admission checks that the unit has passed, and the quota that it was admitted in, ask to
+// write into its pods.
 func checkUpdates(u *v1alpha1.QueueUnit) map[string]podupdate.Update {
-	return podupdate.Ready(u.Status.AdmissionChecks)
+	return podupdate.Ready(podupdate.Of(u))
 }
 
 // chargedElsewhere says whether pods of the templates as they are now would be charged otherwise than the unit was

@@ -185,9 +185,9 @@ func restore(s *Situation) (Decision, bool) {
 	return do(step), true
 }
 
-// forget takes out of a unit what checks asked for, once the API server itself says that no template has it. Another
-// controller, whose cache is old, may be about to resume the job with the updates. A write of the job before that has
-// the API server refuse it.
+// forget takes out of a unit what checks and its last quota asked for, once the API server itself says that no template
+// has it. Another controller, whose cache is old, may be about to resume the job with the updates. A write of the job
+// before that has the API server refuse it.
 func forget(s *Situation) (Decision, bool) {
 	switch {
 	case len(asked(s)) == 0 || holdsQuota(s.Unit.Status.Phase) || s.Job.HasUpdates():
@@ -204,5 +204,6 @@ func forget(s *Situation) (Decision, bool) {
 	for i := range after.Status.AdmissionChecks {
 		after.Status.AdmissionChecks[i].PodSetUpdates = nil
 	}
+	after.Status.QuotaChoice = nil
 	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
 }

@@ -43,7 +43,9 @@ type Demand struct {
 	// quota and preemptible are those labels as its pods will have them: a ClusterColocationProfile may set others.
 	Quota, preemptible string
 	Queue              string
-	Priority           jobs.Priority
+	// quotas in which it may be admitted, its own first; nil if the job lists none.
+	quotas   []string
+	Priority jobs.Priority
 	// priorityFromProfile: a ClusterColocationProfile gives the priority, not the job.
 	priorityFromProfile bool
 	// maximumTime is for how many seconds the job may run; nil if it does not say.
@@ -78,7 +80,7 @@ func DemandOf(plain *jobs.Job, creation *podrequest.Creation, wholeTemplates boo
 	d := Demand{Queue: plain.Queue(), Own: OwnLabels{preemptible: plain.Preemptible()}}
 	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
 	if d.Own.quota, errQuota = plain.Quota(); errQuota == nil {
-		errQuota = plain.Chargeable(d.Own.quota, creation.Quota)
+		errQuota = d.list(plain, creation.Quota)
 	}
 	d.Quota, d.preemptible = d.Own.quota, d.Own.preemptible
 	d.Priority, errPriority = plain.Priority()
@@ -91,6 +93,9 @@ func DemandOf(plain *jobs.Job, creation *podrequest.Creation, wholeTemplates boo
 	}
 	if errQuota == nil && errSets == nil && creation.HasProfiles() {
 		errQuota = d.followProfiles(templates, creation)
+	}
+	if errQuota == nil {
+		errQuota = d.fixList(plain, templates, creation)
 	}
 	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority, errTime); {
 	case plain.Invalid() != "":

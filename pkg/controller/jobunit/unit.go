@@ -64,6 +64,7 @@ func Of(job *jobs.Job, d Demand, priority *int32) *v1alpha1.QueueUnit {
 		Priority:          priority,
 		PriorityClassName: d.Priority.Class,
 		Queue:             d.queueName(),
+		Quotas:            d.quotas,
 		PodSets:           d.UnitSets,
 		Request:           d.Request,
 		Resource:          d.Request,
@@ -259,6 +260,7 @@ func Corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 	if want.Spec.Queue != "" {
 		u.Spec.Queue = want.Spec.Queue
 	}
+	u.Spec.Quotas = want.Spec.Quotas
 	CorrectRequest(u, want.Spec.Request)
 	if !enoughPodSets(u.Spec.PodSets, want.Spec.PodSets) {
 		u.Spec.PodSets = want.Spec.PodSets

@@ -79,7 +79,7 @@ func wanted(unit *v1alpha1.QueueUnit, kinds []jobkind.Kind) (list []*koordinator
 	if len(unit.Spec.PodSets) == 0 {
 		return nil, errNoSets
 	}
-	updates := podupdate.Ready(unit.Status.AdmissionChecks)
+	updates := podupdate.Ready(podupdate.Of(unit))
 	total := corev1.ResourceList{}
 	for i := range unit.Spec.PodSets {
 		set := &unit.Spec.PodSets[i]

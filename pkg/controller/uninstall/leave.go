@@ -65,12 +65,12 @@ func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *j
 	return edit.Job(), plainly.Job(), done
 }
 
-// asked is what admission checks asked to write into the pods of a job.
+// asked is what admission checks, and the quota of an admission, asked to write into the pods of a job.
 func asked(qu *v1alpha1.QueueUnit) map[string][]podupdate.Update {
 	if qu == nil {
 		return nil
 	}
-	return podupdate.All(qu.Status.AdmissionChecks)
+	return podupdate.All(podupdate.Of(qu))
 }
 
 // fate of a job: a waiting job is resumed or left suspended; any other job is only cleaned.

@@ -52,7 +52,18 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 		found = hindered
 	}
 	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
-		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle, &u.spec)
+		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle, &u.spec) + w.inOthers(u)
+}
+
+// inOthers says how much is free in the other quotas of the list of a unit.
+func (w *why) inOthers(u *record) string {
+	names, _ := namesOf(u.group)
+	lacks := map[string][]decide.Shortage{}
+	for i := range u.group.Notes.others {
+		alone := decide.Alone(&u.group.Notes.others[i])
+		lacks[alone.Asks[0].Leaf().Name()] = w.pass.asks.Shortages(&alone, w.claimsAhead(u, u, nil))
+	}
+	return words.Others(names, lacks)
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.

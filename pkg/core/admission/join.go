@@ -21,7 +21,9 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/choice"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
 // join puts an eligible unit into its line. It does not if a policy or a check of an extension panics over it.
@@ -37,7 +39,7 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 		l.gangs.Join(u)
 	}
 	n := &g.Notes
-	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
+	n.answer = queue.Answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
 		n.queue, n.takes, n.inGangGroup, n.namespace = q, takes(u), key.Gang, key.Namespace
 		n.ask = decide.Ask{
@@ -70,8 +72,8 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	q.line.Try(u)
 	doing = "examined"
 	key = backlog.Key{
-		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(), Observed: u.spec.Observed,
-		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: l.extensions.Key(u.spec),
+		Quota: u.spec.Quota, Quotas: choice.Key(&u.spec, &q.spec), Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(),
+		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: l.extensions.Keys(&u.spec), Observed: u.spec.Observed,
 	}
 	if u.holding {
 		key.Total, key.Unchecked = u.total().Key(), u.grows.Unchecked

@@ -21,8 +21,10 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/choice"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -32,13 +34,15 @@ import (
 type notes struct {
 	// ask is that of each unit of the group.
 	ask decide.Ask
+	// others are asks in the other quotas in which the unit may be admitted.
+	others []decide.Ask
 	// takes: the unit takes back what others hold. inGangGroup and namespace are those of the key, which a pass does not
 	// copy for each head.
 	takes       bool
 	inGangGroup bool
 	namespace   string
 	// answer of the checks of extensions.
-	answer answer
+	answer queue.Answer
 	// cause is what the last whole pass found that keeps the head from going, behind the unit ahead that blocks it.
 	cause  cause
 	behind *record
@@ -69,30 +73,14 @@ func (n *notes) finding(tree *capacity.Tree) unit.Finding {
 // isParked says that no unit of the group is eligible.
 func (n *notes) isParked() bool { return n.parked.Reason != "" }
 
-// answer is what the checks of extensions say to the units of a group. An empty reason lets them pass.
-type answer struct {
-	asked   bool
-	reason  unit.Reason
-	message string
-}
-
-// ask asks the checks of extensions about the head of a group, once until something has them asked again.
-func (l *lines) ask(g *group) answer {
-	n := &g.Notes
-	if !n.answer.asked && len(l.extensions) > 0 {
-		said := answer{asked: true}
-		said.reason, said.message = l.extensions.Check(g.Head().spec)
-		n.answer = said
-	}
-	return n.answer
-}
-
 // checkAgain takes the checks of a whole group again after what they depend on has changed.
 func (l *lines) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
 	a := &n.ask
 	a.Route, a.Need = l.tree.Route(g.Key().Quota), l.tree.Need(a.Request, a.Jobs)
 	a.Limits, n.cause, n.obstacle = a.Route.Limits(a.NonPreemptible), cause{}, reclaim.Obstacle{}
+	listed, _ := namesOf(g)
+	n.others = choice.Asks(l.tree, a, g.Head().spec.Request, listed)
 	x := l.exclusion(g)
 	if x.Reason != "" {
 		setSubject(l.telling, now, g, subject{Finding: x.Finding, words: x.Message})
@@ -112,10 +100,29 @@ func (l *lines) checkAgain(now time.Time, g *group) {
 // exclusion is what keeps all units of a group from being admitted.
 func (l *lines) exclusion(g *group) eligibility.Exclusion {
 	q := g.Notes.queue
-	return eligibility.Check(eligibility.Facts{
+	f := eligibility.Facts{
 		QueueName: q.name, QueueKnown: q.known, Queue: &q.spec, Policies: l.policies, PolicyFault: q.fault,
 		Ask: &g.Notes.ask, Unchecked: g.Key().Unchecked,
-	})
+	}
+	if names, itself := namesOf(g); itself {
+		f.Listed = choice.Listed(l.tree, names)
+	}
+	return eligibility.Check(f)
+}
+
+// namesOf a group are the other quotas in which its units may be admitted. A unit that holds quota, takes what others
+// hold, or is decided with others has none. Pods of an observed one are charged to its own.
+func namesOf(g *group) (names []string, itself bool) {
+	if n := &g.Notes; g.Head().holding || n.takes || n.inGangGroup || n.ask.Observed {
+		return nil, false
+	}
+	return choice.Names(&g.Head().spec, &g.Notes.queue.spec)
+}
+
+// ask what the checks of extensions say to the head of a group, once until something has them asked again.
+func (l *lines) ask(g *group) queue.Answer {
+	g.Notes.answer = l.extensions.Ask(&g.Head().spec, g.Notes.answer)
+	return g.Notes.answer
 }
 
 // checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out

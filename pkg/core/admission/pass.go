@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/choice"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
@@ -38,6 +39,8 @@ type pass struct {
 	watch patience.Watch
 	// inPass are the gang groups that were met, by their keys.
 	inPass map[string]*gangGroup
+	// other is the ask in another quota with which the head goes that was found to fit, or to borrow; nil for its own.
+	other *decide.Ask
 }
 
 func newPass(cfg *Config, l *lines, p *progress) *pass {
@@ -71,6 +74,7 @@ type cause struct {
 // pass has to be made again without the unit that was looked at, which alone is to blame.
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
+	p.other = nil
 	clear(p.inPass)
 	for r := range rounds {
 		p.asks.Firm(r == roundOfTakers)
@@ -113,7 +117,8 @@ func (n *notes) round() round {
 
 // firstBorrower returns the first head that may borrow, if any may.
 func (p *pass) firstBorrower() *group {
-	t, _ := p.asks.Borrower()
+	t, other, _ := p.asks.Borrower(func(t turn) []decide.Ask { return t.group.Notes.others })
+	p.other = other
 	return t.group
 }
 
@@ -153,8 +158,8 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 	}
 	p.progress.looked = at.unit
 	p.examined++
-	if said := p.lines.ask(g); said.reason != "" {
-		p.asks.Stop(at, a, said.reason)
+	if said := p.lines.ask(g); said.Reason != "" {
+		p.asks.Stop(at, a, said.Reason)
 		return false
 	}
 	if g.Notes.inGangGroup {
@@ -162,7 +167,12 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 			return p.meet(now, gg, at)
 		}
 	}
-	if p.asks.Try(at, a) {
+	fits := p.asks.Try(at, a)
+	if p.other = choice.Other(p.asks, p.lines.rights, a, fits, g.Notes.others); p.other != nil {
+		p.asks.Instead(p.other)
+		return true
+	}
+	if fits {
 		if at.unit.stage == stageTaking {
 			p.asks.Withhold(unit.ReasonPending) // until that write is settled
 			return false
@@ -212,8 +222,8 @@ func (p *pass) noteCauses(now time.Time) {
 		g := heads[i].Of.group
 		n, c := &g.Notes, cause{Cause: heads[i].Cause()}
 		n.behind = heads[i].Behind().unit
-		if c.Stopped != "" && c.Stopped == n.answer.reason {
-			c.said = n.answer.message
+		if c.Stopped != "" && c.Stopped == n.answer.Reason {
+			c.said = n.answer.Message
 		}
 		if n.cause == c && n.subject != (subject{}) {
 			continue
@@ -244,9 +254,12 @@ func wishesOf(u *record) resources.List {
 // greatest is the greatest size that fits of the head of a group, whose least is known to fit.
 func (p *pass) greatest(g *group, fits func(need []int64) bool) unit.Size {
 	u, a := g.Head(), &g.Notes.ask
-	s := u.spec.Sizes
-	if u.holding || s == nil {
-		return unit.Size{Request: u.spec.Request, Pods: u.spec.Pods}
+	s, whole := u.spec.Sizes, unit.Size{Request: u.spec.Request, Pods: u.spec.Pods}
+	if p.other != nil {
+		whole.Quota = p.other.Leaf().Name()
+	}
+	if u.holding || s == nil || p.other != nil {
+		return whole
 	}
 	return s.Greatest(func(request resources.List) bool {
 		return eligibility.Possible(a, request) && fits(p.lines.tree.Need(request, a.Jobs))

@@ -102,7 +102,7 @@ func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
 		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
 		in.Admitted, in.Checks = u.spec.Admitted, u.spec.Checks
-		in.Quota, in.MovesTo = u.spec.Quota, u.spec.MovesTo
+		in.Quota, in.MovesTo, in.Chosen = u.spec.Quota, u.spec.MovesTo, u.spec.Chosen
 		if in.Sizes != nil {
 			in.Become(u.spec.Request, u.spec.Pods)
 		}

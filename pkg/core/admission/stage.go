@@ -81,6 +81,7 @@ func (u *record) becomeDone() { u.stage = stageDone }
 
 // becomeAdmitting: its admission with so much is written, and asks these checks.
 func (u *record) becomeAdmitting(gets unit.Size, checks []string) {
+	u.spec.Choose(gets.Quota)
 	u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
 	u.tenure.next, u.tenure.nextPods, u.tenure.checks = gets.Request, gets.Pods, checks
 }
@@ -113,7 +114,11 @@ func (u *record) becomeTaker() {
 }
 
 // becomeWaiting: its admission, or what it was to take back, came to nothing.
-func (u *record) becomeWaiting() { u.stage = stageWaiting }
+func (u *record) becomeWaiting() {
+	if u.stage = stageWaiting; u.spec.Chosen {
+		u.spec.Move()
+	}
+}
 
 // becomeAdmitted: its admission was written.
 func (u *record) becomeAdmitted(now time.Time) {

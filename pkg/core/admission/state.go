@@ -58,7 +58,7 @@ func New(cfg Config) *State {
 func (s *State) Recheck(time.Time) {
 	for _, q := range s.lines.byName {
 		for _, g := range q.line.Groups() {
-			g.Notes.answer = answer{}
+			g.Notes.answer = queue.Answer{}
 		}
 	}
 	s.progress.changed = true

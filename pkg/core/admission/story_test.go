@@ -295,6 +295,8 @@ func (st *story) queue(a arguments) {
 			if q.Quotas = strings.Split(value, ","); value == "*" {
 				q.Quotas = nil
 			}
+		case "lists":
+			q.Lists = strings.Split(value, ",")
 		case "max-pending":
 			q.MaxPending = int32(st.number(value))
 		case "max-admitted":
@@ -455,6 +457,8 @@ func (st *story) setUnit(u *unit.Unit, key, value string) {
 		u.Queue = value
 	case "quota":
 		u.Quota = value
+	case "quotas": // that it lists
+		u.Quotas = value
 	case "moves-to":
 		u.MovesTo = value
 	case "priority":
@@ -617,6 +621,9 @@ func (st *story) settle(a arguments) {
 	record, ok := st.s.roster.units[unitNamed(name)]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Become(record.tenure.next, record.tenure.nextPods)
+		if record.spec.Chosen {
+			u.Quota, u.MovesTo, u.Chosen = record.spec.Quota, record.spec.MovesTo, true
+		}
 		u.Phase, u.Attempts, u.Held, u.HeldPods = unit.PhaseDequeued, attempt, u.Request, u.Pods
 		u.Admitted, u.Said, u.TakesFrom, u.Kept = st.now, nil, "", record.spec.Kept
 		if names := record.tenure.checks; len(names) > 0 {
@@ -677,6 +684,9 @@ func (st *story) decide(a arguments) {
 		}
 		if len(ad.Checks) > 0 {
 			borrows += " (asks " + strings.Join(ad.Checks, ", ") + ")"
+		}
+		if ad.Unit.Chosen {
+			borrows += " (in " + ad.Unit.Quota + ")"
 		}
 		if ad.Counts != nil {
 			borrows += fmt.Sprintf(" (in part: %d pods)", ad.Counts)

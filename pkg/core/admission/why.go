@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
@@ -66,8 +67,8 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 	}
 	if said, fault := w.tryToAsk(g); fault != "" {
 		return unit.Finding{Reason: unit.ReasonInternalError}, fault
-	} else if said.reason != "" {
-		return unit.Finding{Reason: said.reason}, said.message
+	} else if said.Reason != "" {
+		return unit.Finding{Reason: said.Reason}, said.Message
 	}
 	if gg := gangGroupOf(w.lines.gangs, u); gg != nil {
 		return w.together(u, gg)
@@ -76,7 +77,7 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 }
 
 // tryToAsk is ask, for callers outside of a pass.
-func (w *why) tryToAsk(g *group) (said answer, fault string) {
+func (w *why) tryToAsk(g *group) (said queue.Answer, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			w.progress.panics++
@@ -152,7 +153,7 @@ func (w *why) allMet(gg *gangGroup) bool {
 		if !g.Open() || w.lines.whyFull(g) != "" {
 			return false
 		}
-		if said, fault := w.tryToAsk(g); fault != "" || said.reason != "" {
+		if said, fault := w.tryToAsk(g); fault != "" || said.Reason != "" {
 			return false
 		}
 	}

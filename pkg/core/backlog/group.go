@@ -28,6 +28,8 @@ import (
 type Key struct {
 	// Quota that they draw on, and what each of them asks for of it, in text.
 	Quota, Request string
+	// Quotas in which they may be admitted as well, in text.
+	Quotas string
 	// Total is what a unit that holds some already would hold then, in text; empty for the others.
 	Total string
 	// Sizes in which a unit may be admitted, in text; empty for those with one.

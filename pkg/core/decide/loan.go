@@ -36,10 +36,11 @@ import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 // Units borrow in the order in which they are served, one after the other, with a pass in between. A loan ends with
 // its job.
 
-// Borrower returns the first head that may borrow what it asks for, if any may. It follows a pass in which no head fit.
-func (p *Pass[T]) Borrower() (of T, some bool) {
+// Borrower returns the first head that may borrow what it asks for, if any may: with its own ask or, if that is not
+// nil, with one of its others. It follows a pass in which no head fit.
+func (p *Pass[T]) Borrower(others func(T) []Ask) (of T, other *Ask, some bool) {
 	if !p.tree.AnyShared() {
-		return of, false
+		return of, nil, false
 	}
 	p.lendAgain(func(T) bool { return true })
 	next := 0 // claim that is not counted yet
@@ -56,11 +57,27 @@ func (p *Pass[T]) Borrower() (of T, some bool) {
 		for ; next < h.ahead; next++ {
 			p.claims[next].bindLoans(p.lending)
 		}
-		if !behindOwn && !h.ofMin && p.lending.Allows(h.ask.Route, h.ask.Need) {
-			return h.Of, true
+		if behindOwn || h.ofMin {
+			continue
+		}
+		if p.lending.Allows(h.ask.Route, h.ask.Need) {
+			return h.Of, nil, true
+		}
+		if other := allowed(p.lending, others(h.Of)); other != nil {
+			return h.Of, other, true
 		}
 	}
-	return of, false
+	return of, nil, false
+}
+
+// allowed is the first of these asks that may borrow; nil if none may. Nobody lends min.
+func allowed(by capacity.Lending, asks []Ask) *Ask {
+	for i := range asks {
+		if a := &asks[i]; !a.NonPreemptible && by.Allows(a.Route, a.Need) {
+			return a
+		}
+	}
+	return nil
 }
 
 // bindLoans takes the claim out of what is lent. A head that goes beyond a share does not leave room on its path for

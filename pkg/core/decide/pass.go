@@ -198,9 +198,8 @@ func (p *Pass[T]) behind(route *capacity.Route) (of T, blocked bool) {
 
 // Fits says whether another request of a head fits where its own was tried last.
 func (p *Pass[T]) Fits(a *Ask, need []int64) bool {
-	v := verdict{}
-	_, v.behind = p.behind(a.Route)
-	v.measure(&p.rooms, a, need)
+	_, behind := p.behind(a.Route)
+	v := p.rooms.verdictOf(a, need, behind)
 	return v.fits()
 }
 

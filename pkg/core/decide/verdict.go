@@ -51,6 +51,13 @@ type rooms struct {
 	rights       *rightful.Book
 }
 
+// verdictOf a request. Nothing is promised to one that is behind another on its route.
+func (r *rooms) verdictOf(a *Ask, need []int64, behind bool) verdict {
+	v := verdict{behind: behind}
+	v.measure(r, a, need)
+	return v
+}
+
 // measure compares a request with its limits. The leaf's come first. If it is larger than what is left of a share,
 // and may go beyond that, the answer is what is short then.
 func (v *verdict) measure(r *rooms, a *Ask, need []int64) {

@@ -40,6 +40,8 @@ type Facts struct {
 	// Ask of each unit of the group. Unchecked: it is for more than admission checks answered for.
 	Ask       *decide.Ask
 	Unchecked bool
+	// Listed are the other quotas that the units list themselves: asks with a route alone.
+	Listed []decide.Ask
 }
 
 // quota that the units name. It is there unless the route is broken.
@@ -64,7 +66,7 @@ type rule func(f Facts) Exclusion
 // rules are in order: the first that a group breaks gives the reason. The quota comes first: the default queue of a
 // quota that does not exist does not exist either, and the quota is what its owner has to make.
 var rules = []rule{
-	quotaIsKnown, quotaIsOpen, queueIsKnown, queueAcceptsQuota, policyIsKnown, isWithinMax, isWithinMin, isChecked,
+	quotaIsKnown, quotaIsOpen, queueIsKnown, queueAcceptsQuota, listIsOpen, policyIsKnown, isWithinMax, isWithinMin, isChecked,
 	checksAreAnswered, queueIsNotHeld,
 }
 
@@ -107,6 +109,20 @@ func queueIsKnown(f Facts) Exclusion {
 func queueAcceptsQuota(f Facts) Exclusion {
 	if accepted := f.Queue.Quotas; accepted != nil && !slices.Contains(accepted, f.quota()) {
 		return excluded(unit.ReasonQuotaNotInQueue, "queue %q does not accept quota %q", f.QueueName, f.quota())
+	}
+	return Exclusion{}
+}
+
+// listIsOpen holds for each quota that a unit lists what holds for its own. Nobody gets a quota by listing it.
+func listIsOpen(f Facts) Exclusion {
+	for i := range f.Listed {
+		other := f
+		other.Ask = &f.Listed[i]
+		for _, r := range []rule{quotaIsKnown, quotaIsOpen, queueAcceptsQuota} {
+			if x := r(other); x.Reason != "" {
+				return x
+			}
+		}
 	}
 	return Exclusion{}
 }

@@ -59,7 +59,7 @@ func queueDoesNotDrain(f *Facts) breach {
 // staysInItsQuota has a unit that names another quota than it holds quota in wait for that one, as soon as none of its
 // pods is on a node. Until then it stays where its pods are charged.
 func staysInItsQuota(f *Facts) breach {
-	if f.Unit.MovesTo == "" || f.Pods.Assigned > 0 {
+	if !f.Unit.Leaves() || f.Pods.Assigned > 0 {
 		return breach{}
 	}
 	return broken(unit.ReasonQuotaChanged,

@@ -157,7 +157,7 @@ func notice(f *Facts) (x Expiry) {
 		!f.Unit.Phase.Releases() {
 		return x
 	}
-	if f.Unit.MovesTo != "" {
+	if f.Unit.Leaves() {
 		return Expiry{At: f.Unit.Admitted, Reason: unit.ReasonQuotaChanged, MovesTo: f.Unit.MovesTo}
 	}
 	x = Expiry{At: f.Unit.Admitted.Add(strayPatience), Timeout: strayPatience}

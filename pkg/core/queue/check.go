@@ -34,24 +34,35 @@ type Check interface {
 	Check(u unit.Unit) (unit.Reason, string)
 }
 
-// Checks are the filters of all extensions.
+// Checks are all filters of extensions.
 type Checks []Check
 
-// Key joins the keys of a unit.
-func (x Checks) Key(u unit.Unit) string {
+// Answer is what the checks say to units that they answer alike. An empty reason lets them pass.
+type Answer struct {
+	asked   bool
+	Reason  unit.Reason
+	Message string
+}
+
+// Keys joins the equivalence keys of a unit.
+func (x Checks) Keys(u *unit.Unit) string {
 	var b strings.Builder
 	for _, check := range x {
-		b.WriteString(strconv.Quote(check.Key(u)))
+		b.WriteString(strconv.Quote(check.Key(*u)))
 	}
 	return b.String()
 }
 
-// Check is what the first of them says that stops a unit.
-func (x Checks) Check(u unit.Unit) (reason unit.Reason, message string) {
+// Ask asks about a unit, unless that was done before. The empty answer has it asked again.
+func (x Checks) Ask(u *unit.Unit, before Answer) Answer {
+	if before.asked || len(x) == 0 {
+		return before
+	}
+	said := Answer{asked: true}
 	for _, check := range x {
-		if reason, message = check.Check(u); reason != "" {
+		if said.Reason, said.Message = check.Check(*u); said.Reason != "" {
 			break
 		}
 	}
-	return reason, message
+	return said
 }

@@ -18,6 +18,7 @@ package queue
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -32,6 +33,9 @@ type Spec struct {
 	Threshold int32
 	// Quotas that the queue accepts; nil accepts all.
 	Quotas []string
+	// Lists are the quotas in which those of its units may be admitted, in order, that list none and whose quota is the
+	// first of these.
+	Lists []string
 	// AdmissionChecks that its units have to pass between reservation and release. Fault, when set, is why nothing new is
 	// reserved in the queue: a check that nobody answers.
 	AdmissionChecks []AdmissionCheck
@@ -62,7 +66,7 @@ func (q *Spec) Same(o *Spec) bool { return reflect.DeepEqual(q, o) }
 // SameOrder says that units of the queue have the same places, and are decided with the same others, with both.
 func (q *Spec) SameOrder(o *Spec) bool {
 	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending &&
-		q.Preemption.ComparesPriorities() == o.Preemption.ComparesPriorities() &&
+		q.Preemption.ComparesPriorities() == o.Preemption.ComparesPriorities() && slices.Equal(q.Lists, o.Lists) &&
 		reflect.DeepEqual(q.PerNamespace, o.PerNamespace)
 }
 

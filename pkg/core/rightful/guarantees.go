@@ -166,3 +166,26 @@ func (b *Book) Promises(l *capacity.Level, need []int64) bool {
 	}
 	return true
 }
+
+// ShortOfMin is capacity.View.Short for a unit that asks for what the shares do not follow: where a limit is a share,
+// the min of the level counts in place of it.
+func (b *Book) ShortOfMin(view *capacity.View, p Part) bool {
+	for number, amount := range p.Need {
+		free, claimed := view.Free(p.Limit, number)
+		if amount <= 0 {
+			if p.Leaf && free < 0 {
+				return true
+			}
+			continue
+		}
+		if IsShare(p.Limit, b.tree, number) {
+			name := b.tree.Resource(number)
+			least, _ := p.Limit.Level().Owed(name)
+			free = resources.SaturatingSub(least, p.Limit.InUse(name))
+		}
+		if amount > resources.SaturatingSub(free, claimed) {
+			return true
+		}
+	}
+	return false
+}

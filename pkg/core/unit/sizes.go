@@ -111,11 +111,13 @@ func (s *Sizes) At(step int64) (request resources.List, pods int64) {
 	return request, pods
 }
 
-// Size is what a unit is admitted with: the whole unless Counts say how many pods of each pod set it is.
+// Size is what a unit is admitted with: the whole unless Counts say how many pods of each pod set it is. Quota is the
+// one of its list that it is admitted in; empty for its own.
 type Size struct {
 	Request resources.List
 	Pods    int64
 	Counts  []int64
+	Quota   string
 }
 
 // Greatest is the greatest size that fits, if the least is known to. What fits in one size fits in all that are

@@ -33,8 +33,9 @@ type Unit struct {
 	// Queue and Quota are the names that the unit resolved to; either may not exist (yet).
 	Queue, Quota string
 	// MovesTo is the quota that the object names, where it holds quota in another one; else empty. It has no effect on a
-	// unit that waits.
+	// unit that waits. Chosen: the unit was admitted in another quota of its list than the first, and stays there.
 	MovesTo  string
+	Chosen   bool
 	Priority int32
 	// MaxPriority bounds the priority with which it takes what others hold, and others take from it: its namespace says
 	// how much. Priority alone is for the order.
@@ -119,6 +120,8 @@ type Stated struct {
 	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
 	// its own; both are empty for a unit that waits for no other.
 	GangGroup, Gangs string
+	// Quotas are those in which it may be admitted, in order, its own first, joined by commas; empty for its own alone.
+	Quotas string
 	// Sizes in which it may be admitted, the first time and again after it loses its admission; nil is Request alone.
 	Sizes *Sizes
 	// TakesFrom are the holds that it takes back while it waits, by the rules of package reclaim; empty for none.
@@ -148,9 +151,19 @@ func (d *Deactivation) String() string { return string(d.Reason) + ": " + d.Mess
 // Move has a unit that holds nothing any more ask for the quota that its object names.
 func (in *Unit) Move() {
 	if in.MovesTo != "" {
-		in.Quota, in.MovesTo = in.MovesTo, ""
+		in.Quota, in.MovesTo, in.Chosen = in.MovesTo, "", false
 	}
 }
+
+// Choose has a unit that waits be admitted in another quota than its own; an empty name is its own.
+func (in *Unit) Choose(quota string) {
+	if quota != "" {
+		in.MovesTo, in.Quota, in.Chosen = in.Quota, quota, true
+	}
+}
+
+// Leaves says that a unit that holds quota names another one now, and not just the first of a list that it has.
+func (in *Unit) Leaves() bool { return in.MovesTo != "" && !in.Chosen }
 
 // Namespace of the unit.
 func (in *Unit) Namespace() string {

@@ -18,6 +18,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,6 +145,50 @@ func NeverTogether(to Reader, found unit.Finding, request, most int64) string {
 	return fmt.Sprintf("%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",
 		to.limit(found.Level, found.Reason == unit.ReasonExceedsMin), found.Resource,
 		resources.Format(found.Resource, request), resources.Format(found.Resource, most))
+}
+
+// Others continues the sentence about a unit with what its list has behind its own quota. lacks are the shortages in
+// the quotas that could ever have room for it.
+func Others(names []string, lacks map[string][]decide.Shortage) string {
+	parts := make([]string, 0, len(names))
+	for _, name := range names {
+		list, possible := lacks[name]
+		switch {
+		case !possible:
+			parts = append(parts, fmt.Sprintf("%q can never hold it", name))
+		case len(list) == 0:
+			parts = append(parts, fmt.Sprintf("%q fits", name))
+		default:
+			parts = append(parts, room(name, list))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; of its list: " + strings.Join(parts, ", ")
+}
+
+// room is how much is free of what a quota, or a level above it, lacks. A share of a quota for which nobody waits says
+// nothing: other limits come first, and of a quota that has none of them its max counts.
+func room(name string, list []decide.Shortage) string {
+	share := func(sh decide.Shortage) bool {
+		return sh.Kind == decide.LimitRuntime || sh.Kind == decide.LimitRightful
+	}
+	sh := list[max(0, slices.IndexFunc(list, func(sh decide.Shortage) bool { return !share(sh) }))]
+	all, where := sh.Limit, fmt.Sprintf("%q", name)
+	if share(sh) && sh.HasMax {
+		all = sh.Max
+	}
+	if sh.Level != name {
+		where += fmt.Sprintf(" level %q", sh.Level)
+	}
+	free := max(0, resources.SaturatingSub(all, resources.SaturatingAdd(sh.Used, sh.Outstanding)))
+	text := fmt.Sprintf("%s has %s of %s %s free", where, resources.Format(sh.Resource, free),
+		resources.Format(sh.Resource, all), sh.Resource)
+	if sh.Claimed > 0 {
+		text += fmt.Sprintf(" (%s claimed ahead)", resources.Format(sh.Resource, sh.Claimed))
+	}
+	return text
 }
 
 // request says of an amount whether the unit could be more.

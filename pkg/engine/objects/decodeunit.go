@@ -17,12 +17,14 @@ limitations under the License.
 package objects
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -36,6 +38,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/choice"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -161,6 +164,7 @@ type unitSpec struct {
 	ConsumerRef       *corev1.ObjectReference `json:"consumerRef"`
 	Priority          *int32                  `json:"priority"`
 	Queue             string                  `json:"queue"`
+	Quotas            []string                `json:"quotas"`
 	PriorityClassName string                  `json:"priorityClassName"`
 	Request           json.RawMessage         `json:"request"`
 	Resource          json.RawMessage         `json:"resource"`
@@ -184,6 +188,7 @@ func (u *Unit) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (set
 		u.Queue = spec.Queue
 	}
 	u.Queue = sharedText(u.Queue)
+	readQuotas(u, spec.Quotas)
 	u.Priority, u.Class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
 	u.Inactive = spec.Active != nil && !*spec.Active
 	u.Observed = spec.Mode == string(v1alpha1.ModeObserve)
@@ -196,8 +201,36 @@ func (u *Unit) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (set
 	}
 	for i := range min(len(spec.PodSet), maxPodSets) {
 		sets = append(sets, spec.PodSet[i].Name)
+		u.OneQuota = u.OneQuota || namesQuota(spec.PodSet[i].Template)
 	}
 	return sets
+}
+
+// readQuotas reads the list of quotas. Its first one is that of the label: a unit that has none waits for that.
+func readQuotas(u *Unit, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	if err := choice.Check(names); err != nil {
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("spec.quotas: %w", err))
+		return
+	}
+	if u.Quota == "" {
+		u.Quota, u.QuotaKey = sharedText(names[0]), v1alpha1.LabelQuotaName
+	}
+	if u.Quota != names[0] {
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("spec.quotas begins with %q, and the label names quota %q",
+			names[0], u.Quota))
+		return
+	}
+	u.Quotas = sharedText(choice.Join(names))
+}
+
+// namesQuota says whether a pod template names a quota.
+func namesQuota(template json.RawMessage) bool {
+	return slices.ContainsFunc(v1alpha1.QuotaLabels[:], func(key string) bool {
+		return bytes.Contains(template, []byte(strconv.Quote(key)))
+	})
 }
 
 // secondsOf is a time that an object names in seconds, none where it is absurd.
@@ -343,6 +376,7 @@ type unitHolding struct {
 		Quota       string `json:"quota"`
 		Preemptable *bool  `json:"preemptable"`
 	} `json:"effective"`
+	QuotaChoice *v1alpha1.QuotaChoice `json:"quotaChoice"`
 }
 
 // heldSet is what is held for a pod set.
@@ -386,6 +420,7 @@ func (u *Unit) readStatus(text json.RawMessage) (status unitStatus) {
 	if u.Phase = unit.Phase(sharedText(status.Phase)); u.Phase.Holds() {
 		u.HeldIn, u.Kept = sharedText(status.Effective.Quota), !ptr.Deref(status.Effective.Preemptable, true)
 	}
+	u.Choice = status.QuotaChoice
 	u.Attempts, u.Message, u.Conditions = status.Attempts, status.Message, status.Conditions
 	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.Requeues, u.Executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
@@ -488,19 +523,21 @@ func (u *Unit) readSizes(admitted []heldSet) {
 // readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a
 // person to read; they are none.
 func (u *Unit) readChecks(text json.RawMessage, sets []string) {
-	if u.WasAsked = says(text); !u.WasAsked {
-		return
-	}
+	u.WasAsked = says(text)
 	var states []v1alpha1.AdmissionCheckState
-	if err := Read(text, &states); err != nil || len(states) > maxPodSets {
-		return // nothing was answered
+	unread := Read(text, &states) != nil || len(states) > maxPodSets
+	if unread {
+		states = nil // nothing was answered
 	}
-	u.AskedWrites = len(podupdate.All(states)) > 0
+	all := podupdate.With(states, u.Choice, sets)
+	u.AskedWrites = len(podupdate.All(all)) > 0
 	u.countRetries(states)
 	if !u.Phase.Holds() {
 		return
 	}
-	u.Updates = podupdate.Read(states, sets)
+	if u.Updates = podupdate.Read(all, sets); unread || !u.WasAsked {
+		return
+	}
 	u.Checks = &unit.CheckAnswers{}
 	for i := range states {
 		s := &states[i]

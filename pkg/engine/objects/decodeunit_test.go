@@ -75,7 +75,7 @@ func TestUnitsAreRead(t *testing.T) {
 		Consumer: unit.Consumer{
 			Kind: jobkind.KindString(job), Namespace: "team", Name: "train-1", UID: "7d3b2c1e-5f4a-4b6d-8c9e-000000000001",
 		},
-		ConsumerKind: unique.Make(job), HasConsumer: true, Owned: true, History: noHistory,
+		ConsumerKind: unique.Make(job), HasConsumer: true, Owned: true, OneQuota: true, History: noHistory,
 	}
 	admitted := waiting
 	admitted.Phase, admitted.Attempts = unit.PhaseDequeued, 1
@@ -185,6 +185,12 @@ func TestFieldsOfUnits(t *testing.T) {
 			func(u *Unit) any { return u.Unpreemptable }, true},
 		"unpreemptable, in other words": {`"annotations":{"koord-queue/preemptable":"no"}`, "",
 			func(u *Unit) any { return u.Unpreemptable }, false},
+		"quotas": {"", `"quotas":["q","r"]`, func(u *Unit) any { return u.Quota + " of " + u.Quotas }, "q of q,r"},
+		"quotas and a label": {`"labels":{"` + v1alpha1.LabelQuotaName + `":"q"}`, `"quotas":["q","r"]`,
+			func(u *Unit) any { return u.Quotas }, "q,r"},
+		"a quota in a template": {`"labels":{"` + v1alpha1.LabelQuotaName + `":"q"}`,
+			`"podSet":[{"name":"m","template":{"metadata":{"labels":{"` + v1alpha1.LabelQuotaNameFallback1 + `":"q"}}}}]`,
+			func(u *Unit) any { return u.OneQuota }, true},
 		"names are exact": {"", `"Priority":7,"REQUEST":{"cpu":"1"}`,
 			func(u *Unit) any { return u.Priority == nil && u.Request.Len() == 0 }, true},
 		"text with escapes": {"", `"queue":"a\u00e9\n"`, func(u *Unit) any { return u.Queue }, "aé\n"},
@@ -232,7 +238,7 @@ func TestEachFactIsReadFromAnObject(t *testing.T) {
 	whole := unitIn(t, `{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{
 		"koord-queue/heartbeat":"2026-01-01T00:00:01Z","koord-queue/gang-group":"x,y","koord-queue/gangs":"x",
 		"koord-queue/preemptable":"false"}},
-		"spec":{"maximumExecutionTimeSeconds":60,"podSet":[{"name":"m","count":2,"minCount":1,
+		"spec":{"maximumExecutionTimeSeconds":60,"quotas":["q","r"],"podSet":[{"name":"m","count":2,"minCount":1,
 			"template":{"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"1"}}}]}}}]},
 		"status":{"phase":"Running","attempts":1,"lastAllocateTime":"2026-01-01T00:00:02Z",
 			"accumulatedPastExecutionTimeSeconds":5,"executionStartTime":"2026-01-01T00:00:04Z",
@@ -245,6 +251,18 @@ func TestEachFactIsReadFromAnObject(t *testing.T) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[unit.Stated]()) {
 		said := func(u *Unit) bool { return !reflect.ValueOf(u.Stated).FieldByIndex(field.Index).IsZero() }
 		require.True(t, said(whole) || said(flawed), "no object says %s", field.Name)
+	}
+}
+
+// A list that cannot be read, or begins with another quota than the label names, parks its unit.
+func TestForgedListsOfQuotas(t *testing.T) {
+	for _, list := range []string{
+		`["r","q"]`, `["q","q"]`, `["q","r,s"]`, `["q",""]`, `["q","1","2","3","4","5","6","7","8"]`,
+	} {
+		u := unitIn(t, `{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c",
+			"labels":{"quota.scheduling.koordinator.sh/name":"q"}},"spec":{"quotas":`+list+`}}`)
+		require.Equal(t, unit.ReasonInvalidRequest, u.Invalid, list)
+		require.Empty(t, u.Quotas, list)
 	}
 }
 

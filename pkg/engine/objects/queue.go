@@ -46,8 +46,10 @@ type Queue struct {
 	CheckFault string
 	// WaitObjective is for how many seconds its units should wait at most; 0 if it does not say.
 	WaitObjective int32
-	Status        json.RawMessage // of which only a scheduler that has not written it yet wants to know more
-	Panicked      bool            // while it was read
+	// Selectors are those of nodes, by the quotas that the queue lists.
+	Selectors map[string]map[string]string
+	Status    json.RawMessage // of which only a scheduler that has not written it yet wants to know more
+	Panicked  bool            // while it was read
 }
 
 // DecodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
@@ -77,6 +79,7 @@ func DecodeQueue(w *WireQueue, policy string, timeouts queue.Timeouts) (q *Queue
 	q.setTimes(&spec, timeouts)
 	q.setChecks(&spec)
 	q.setMetadata(w.Metadata.Labels, w.Metadata.Annotations)
+	q.setQuotas(spec.Quotas)
 	return q
 }
 

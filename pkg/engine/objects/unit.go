@@ -62,6 +62,8 @@ type Unit struct {
 	NonPreemptible bool
 	Inactive       bool
 	Observed       bool
+	// OneQuota: a pod template names a quota, so its pods cannot be charged to those that its queue lists.
+	OneQuota bool
 	// adopted: the unit stands for a job that ran before.
 	adopted bool
 
@@ -82,6 +84,8 @@ type Unit struct {
 type History struct {
 	unit.Stated
 	HeldIn string // the quota that it is held in, if the object says so
+	// Choice is the quota of its list that it was admitted in, or was last; nil if it had none.
+	Choice *v1alpha1.QuotaChoice
 	// ParkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	ParkedFor unit.Reason
@@ -181,6 +185,11 @@ func (u *Unit) QuotaLabels() map[string]string {
 		return nil
 	}
 	return map[string]string{u.QuotaKey: u.Quota}
+}
+
+// Chose says that the unit is admitted in another quota of its list than the first, which this is.
+func Chose(u *Unit, first string) bool {
+	return u.Choice != nil && u.HeldIn != "" && u.Choice.Name == u.HeldIn && u.Choice.First == first
 }
 
 // RanAfter is how long after an admission the pods of a unit that now says so began to run. It says so some seconds

@@ -38,6 +38,10 @@ import (
 // with ten thousand groups of pods, which an object has room for, a request took twenty seconds of the API server.
 const most = 500
 
+// mostAsked is of how many quotas a policy asks for the rights: those of a list, and those above them. Two questions for
+// each are what a policy may cost.
+const mostAsked = 12
+
 //go:embed policies.yaml.tmpl
 var text string
 
@@ -55,7 +59,9 @@ type view struct {
 	QuotaKeys                         string
 	QueueKey, PriorityKey, HighestKey string
 	// Above numbers the quotas above the one that a job names.
-	Above                     []int
+	Above []int
+	// Asked numbers the quotas whose rights are asked about for a list.
+	Asked                     []int
 	ManagedKey, GangGroupsKey string
 	// Most elements of a list are looked at.
 	Most int
@@ -85,6 +91,9 @@ func Manifest(kind *jobkind.Kind, name string, actions Actions) ([]byte, error) 
 	}
 	for i := range quotapath.MostAbove {
 		v.Above = append(v.Above, i)
+	}
+	for i := range mostAsked {
+		v.Asked = append(v.Asked, i)
 	}
 	for _, child := range kind.Children {
 		v.Makes += child.GVR.Resource + ", "
@@ -185,20 +194,41 @@ func (v view) Finalizers() string {
 	})
 }
 
+// QuotaLists is the same of lists of quotas. Each is one line.
+func (v view) QuotaLists() string {
+	return v.names(v.annotations(), func(field string) string {
+		return "string(" + field + "[?'" + v1alpha1.AnnotationQuotaNames + `'].orValue('')).replace('\n', ' ')`
+	})
+}
+
+// NamesList is an expression that says whether the job may have a list of quotas.
+func (v view) NamesList() string {
+	var places []string
+	for _, p := range v.annotations() {
+		if i := slices.Index(p, "*"); i >= 0 {
+			p = p[:i]
+			places = append(places, field("object", p)+".hasValue()")
+			continue
+		}
+		places = append(places, field("object", p)+"[?'"+v1alpha1.AnnotationQuotaNames+"'].hasValue()")
+	}
+	slices.Sort(places)
+	return strings.Join(slices.Compact(places), "\n      || ")
+}
+
 // GangGroups is the same of groups of gangs. Each is one line, however it was written.
 func (v view) GangGroups() string {
-	var paths []jobkind.Path
-	for _, p := range v.places {
-		paths = append(paths, p.Annotations)
-	}
-	return v.names(paths, func(field string) string {
+	return v.names(v.annotations(), func(field string) string {
 		return "string(" + field + "[?'" + v.GangGroupsKey + `'].orValue('')).replace('\n', ' ')`
 	})
 }
 
 // texts are the labels and annotations.
 func (v view) texts() []jobkind.Path {
-	paths := v.labels()
+	return append(v.labels(), v.annotations()...)
+}
+
+func (v view) annotations() (paths []jobkind.Path) {
 	for _, p := range v.places {
 		paths = append(paths, p.Annotations)
 	}

@@ -82,6 +82,8 @@ func TestEveryPlaceIsRead(t *testing.T) {
 					require.Contains(t, expression(t, policy, "quotas"), rest(p.Labels)+"[?k]")
 					require.Contains(t, expression(t, policy, "quotas"), rest(p.Labels)+"[?'koord-queue/queue-path']")
 					require.Contains(t, expression(t, policy, "quotas"), rest(p.Annotations)+"[?'koord-queue/queue-path']")
+					policy = policies["jobqueue-tenancy-list-"+kind.File()]
+					require.Contains(t, expression(t, policy, "texts"), rest(p.Annotations)+"[?'koord-queue/quota-names']")
 				}
 				require.Contains(t, queues, rest(p.Labels)+"[?variables.key]")
 				require.Contains(t, queues, rest(p.Annotations)+"[?variables.key]")
@@ -98,12 +100,12 @@ func TestEveryPlaceIsRead(t *testing.T) {
 					require.Contains(t, expression(t, of, "groups"), rest(p.Annotations)+"[?'gang.scheduling.koordinator.sh/groups']")
 				}
 			}
-			count := 4
+			count := 5
 			if nodes == 0 {
 				count-- // it has no templates
 			}
 			if kind.OfPods() {
-				count--
+				count -= 2
 			}
 			require.Len(t, policies, count)
 			for name, p := range policies {

@@ -375,6 +375,14 @@ func (a *attack) names(t *testing.T, at string) {
 		atPath := a.with(a.read(), where, v1alpha1.QueuePathKey, "root.quota-a")
 		require.NoError(t, a.create(a.with(atPath, where, v1alpha1.QueueNameKey, "quota-a")), "the queue of her path")
 	}
+	lists := func(names string) error {
+		return a.create(a.with(a.read(), at+".annotations", v1alpha1.AnnotationQuotaNames, names))
+	}
+	for _, names := range []string{"quota-b", "quota-a,quota-b", "quota-b, quota-a"} {
+		refused(t, lists(names), each)
+	}
+	require.NoError(t, lists("quota-a"))
+	require.Error(t, lists("quota-a\nquota-b"))
 	const groups = extension.AnnotationGangGroups
 	refused(t, a.create(a.with(a.read(), at+".annotations", groups, "[\"tenant-kinds/g\",\n\"victim/g\"]")),
 		"names gangs that are not of this namespace")
@@ -387,6 +395,7 @@ func (a *attack) goesOn(t *testing.T, at string) {
 	t.Helper()
 	job := a.labelled(at, v1alpha1.LabelQuotaName, "quota-b")
 	a.with(job, at+".annotations", v1alpha1.QueueNameKey, "queue-b")
+	a.with(job, at+".annotations", v1alpha1.AnnotationQuotaNames, "quota-b")
 	job, err := a.admin.Create(t.Context(), job, metav1.CreateOptions{})
 	require.NoError(t, err)
 	update := func(at, key, value string) error {
@@ -395,6 +404,7 @@ func (a *attack) goesOn(t *testing.T, at string) {
 	}
 	refused(t, update(at+".labels", v1alpha1.LabelQuotaName, "quota-c"), "may use quota quota-c")
 	refused(t, update(at+".annotations", v1alpha1.QueueNameKey, "queue-c"), "may use queue queue-c")
+	refused(t, update(at+".annotations", v1alpha1.AnnotationQuotaNames, "quota-b,quota-c"), each)
 	require.NoError(t, update("metadata.annotations", "a", "b"))
 }
 

@@ -243,6 +243,7 @@ func TestTenancy(t *testing.T) {
 	t.Run("priorities of units", tenancyOfPriorities)
 	t.Run("what exists", tenancyOfWhatExists)
 	t.Run("paths", tenancyOfPaths)
+	t.Run("lists", tenancyOfLists)
 	t.Run("nodes", tenancyOfNodes)
 	t.Run("pods that exist", tenancyOfPodsThatExist)
 	manage(t, adminTenant(t))

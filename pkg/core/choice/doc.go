@@ -1,0 +1,21 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package choice says in which quota of a list a unit is admitted.
+//
+// A unit waits, and claims, in the first quota of its list alone. When it has its turn it is admitted in the first one
+// of the list in which it fits within min. If there is none, it is admitted in the first one in which it fits.
+package choice
