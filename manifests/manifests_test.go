@@ -534,8 +534,8 @@ func TestTenancyHasTheModeOfItsDirectory(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, 14, bindings(build(t, "overlays/default"), warn))
-	require.Equal(t, 14, bindings(build(t, "overlays/enforced"), deny))
+	require.Equal(t, 15, bindings(build(t, "overlays/default"), warn))
+	require.Equal(t, 15, bindings(build(t, "overlays/enforced"), deny))
 	for _, kind := range jobkind.Builtin() {
 		at := "components/kinds/" + kind.File()
 		found := bindings(build(t, at), deny)
@@ -550,7 +550,7 @@ func TestTenancyHasTheModeOfItsDirectory(t *testing.T) {
 		case "trainjob":
 			require.GreaterOrEqual(t, found, 3, at)
 		default:
-			require.Equal(t, 4, found, at)
+			require.Equal(t, 5, found, at)
 		}
 	}
 }

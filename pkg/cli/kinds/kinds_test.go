@@ -99,7 +99,7 @@ func TestPoliciesOfKinds(t *testing.T) {
 	printed, err := kindsOutput(t, "policy", "PyTorchJob")
 	require.NoError(t, err)
 	require.Contains(t, string(shipped), printed)
-	require.Equal(t, 4, strings.Count(printed, "\n  validationActions: [Deny]\n"), "they refuse")
+	require.Equal(t, 5, strings.Count(printed, "\n  validationActions: [Deny]\n"), "they refuse")
 	require.NotContains(t, printed, "validationActions: [Warn, Audit]")
 	warns, err := kindsOutput(t, "policy", "PyTorchJob", "--warn")
 	require.NoError(t, err)
