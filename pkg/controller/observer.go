@@ -210,10 +210,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 		if !s.Elsewhere && job.Suspended() && predicate.ManagesNamespace(name, namespace.Labels) {
 			s.Asleep = parts.Asleep(predicate, job, predicate.ManagesJob(parts.Alone(job), namespace.Labels, labels...))
 		}
-		s.Unmanaged = predicate.UnmanagedJob(entered, namespace.Labels, labels...)
-		if s.Observed && s.Unmanaged == managedjobs.UnmanagedGate {
-			s.Unmanaged = managedjobs.UnmanagedWarn
-		}
+		s.Unmanaged = predicate.UnmanagedJob(entered, namespace.Labels, labels...).In(s.Observed)
 		return nil
 	}
 	if s.Unit == nil {

@@ -112,12 +112,7 @@ func (d *evictWrite) status(_ *Engine, rec *unitRecord, now time.Time) map[strin
 		"conditions":     withConditions(u, now, set...),
 		"effective":      effective(rec, resources.List{}),
 	}
-	if to := d.Unit.MovesTo; to != "" {
-		status["effective"].(map[string]any)["quota"] = to
-	}
-	if c := u.Choice; c != nil && len(c.NodeSelector) == 0 { // else it stays until that is out of the templates
-		status["quotaChoice"] = nil
-	}
+	objects.LeaveQuota(status, d.Unit.MovesTo, u.Choice)
 	if !d.RequeueAt.IsZero() {
 		status["phase"] = string(unit.PhaseTimeoutBackoff)
 		status["requeueState"] = map[string]any{"count": d.Requeues, "requeueAt": metav1.NewTime(d.RequeueAt)}

@@ -26,8 +26,8 @@ import (
 )
 
 // A unit that does not fit in its quota is admitted in another one of its list. The object says so, with the nodes of
-// that quota, and it holds there: while the write is in flight, in a state that was rebuilt, and in another process. When
-// it loses that, it waits for its first quota again.
+// that quota, and it holds there: while the write is in flight, in a state that was rebuilt, and in another process.
+// When it loses that, it waits for its first quota again.
 func TestAUnitIsAdmittedInAnotherQuotaOfItsList(t *testing.T) {
 	const other = "other"
 	listed := map[string]any{"quotas": []any{

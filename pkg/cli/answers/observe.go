@@ -96,7 +96,7 @@ func Observe(ctx context.Context, r *Reader, namespace string, now, since time.T
 	dry, err := r.DryRun(ctx, &PreemptionQuery{Namespace: namespace})
 	if err != nil {
 		o.NoDryRun = err.Error()
-		return o, nil
+		return o, nil //nolint:nilerr // the rest is answered without
 	}
 	for _, t := range dry.Taking {
 		if takers[t.Namespace+"/"+t.Unit] {

@@ -188,8 +188,8 @@ func addGroup(s *Situation, annotations map[string]string, name string) {
 	}
 }
 
-// asked is what admission checks, and the quota of an admission, ask or have asked to write into the pods of the job, by
-// pod set. The scheduler keeps it when it asks the checks again.
+// asked is what admission checks, and the quota of an admission, ask or have asked to write into the pods of the job,
+// by pod set. The scheduler keeps it when it asks the checks again.
 func asked(s *Situation) map[string][]podupdate.Update {
 	if s.rel != jobunit.Own {
 		return nil

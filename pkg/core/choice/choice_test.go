@@ -99,7 +99,9 @@ func TestOther(t *testing.T) {
 			})
 		}
 		tree.Set(capacity.Quota{Name: "root", Limit: gpus(total), Used: gpus(inUse)})
-		own := decide.Ask{Request: gpus(need), Total: gpus(need), Jobs: 1, Route: tree.Route("a"), Need: tree.Need(gpus(need), 1)}
+		own := decide.Ask{
+			Request: gpus(need), Total: gpus(need), Jobs: 1, Route: tree.Route("a"), Need: tree.Need(gpus(need), 1),
+		}
 		own.Limits = own.Route.Limits(false)
 		others := Asks(tree, &own, gpus(need), names[1:])
 

@@ -42,8 +42,8 @@ func (p *Pass[T]) elsewhere(a *Ask) verdict {
 	return v
 }
 
-// guarantee says that the quotas of an ask whose limits are shares are guaranteed what it needs, and that there is enough
-// of it.
+// guarantee says that the quotas of an ask whose limits are shares are guaranteed what it needs, and that there is
+// enough of it.
 func (r *rooms) guarantee(a *Ask) bool {
 	if !a.Route.Shared {
 		return false

@@ -45,7 +45,7 @@ type Pass[T any] struct {
 	// heads that do not fit, and claims, in the order of the pass.
 	heads  []Head[T]
 	claims []Claim[T]
-	// line counts the lines of the pass. claimed are the heads of this line that claim, one on each route, by their indexes.
+	// line counts the lines of the pass. claimed are the indexes of the heads of this line that claim, one on each route.
 	// passable is the number of claims, of the lines before, that are known to the view as claims that some may pass.
 	line     int
 	claimed  []int

@@ -35,8 +35,8 @@ type verdict struct {
 	inUse bool
 	// ofMin: a min is among the limits that have too little.
 	ofMin bool
-	// promised says whether the quotas of a head promise what it needs, once that is known. To one behind another that blocks
-	// its line and claims on its route, nothing is promised, and it does not go beyond shares.
+	// promised says whether the quotas of a head promise what it needs, once that is known. To one behind another that
+	// blocks its line and claims on its route, nothing is promised, and it does not go beyond shares.
 	promised promise
 	behind   bool
 	rightful.Reach

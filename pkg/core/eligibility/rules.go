@@ -66,7 +66,8 @@ type rule func(f Facts) Exclusion
 // rules are in order: the first that a group breaks gives the reason. The quota comes first: the default queue of a
 // quota that does not exist does not exist either, and the quota is what its owner has to make.
 var rules = []rule{
-	quotaIsKnown, quotaIsOpen, queueIsKnown, queueAcceptsQuota, listIsOpen, policyIsKnown, isWithinMax, isWithinMin, isChecked,
+	quotaIsKnown, quotaIsOpen, queueIsKnown, queueAcceptsQuota, listIsOpen, policyIsKnown, isWithinMax, isWithinMin,
+	isChecked,
 	checksAreAnswered, queueIsNotHeld,
 }
 

@@ -43,8 +43,8 @@ func (q *Queue) setQuotas(list []v1alpha1.QueueQuota) {
 	}
 }
 
-// ChoiceOf is what the object of a unit says of the quota in which its queue admits it now. It is nil if that is its own
-// and there is no selector of nodes. The queue may be nil.
+// ChoiceOf is what the object of a unit says of the quota in which its queue admits it now. It is nil if that is its
+// own and there is no selector of nodes. The queue may be nil.
 func ChoiceOf(u *unit.Unit, q *Queue) *v1alpha1.QuotaChoice {
 	c := v1alpha1.QuotaChoice{Name: u.Quota, First: u.Quota}
 	if u.Chosen {
@@ -74,4 +74,15 @@ func ChoicePatch(before, now *v1alpha1.QuotaChoice) (patch any, some bool) {
 		selector[key] = value
 	}
 	return map[string]any{"name": now.Name, "first": now.First, "nodeSelector": selector}, true
+}
+
+// LeaveQuota has the status of a unit that loses its admission name the quota to which it moves, if it moves. A choice
+// with a selector stays until that is out of the templates.
+func LeaveQuota(status map[string]any, to string, before *v1alpha1.QuotaChoice) {
+	if to != "" {
+		status["effective"].(map[string]any)["quota"] = to
+	}
+	if before != nil && len(before.NodeSelector) == 0 {
+		status["quotaChoice"] = nil
+	}
 }

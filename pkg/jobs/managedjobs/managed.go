@@ -174,25 +174,33 @@ func Parse(text string) (Jobs, error) {
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
 		return Jobs{}, fmt.Errorf("%s.namespaceSelector: %w", Key, err)
 	}
+	if err := m.checkWords(); err != nil {
+		return Jobs{}, err
+	}
+	return m, nil
+}
+
+// checkWords checks the fields that name one of a few words.
+func (m *Jobs) checkWords() error {
 	if m.Mode != "" && m.Mode != ModeObserve {
-		return Jobs{}, fmt.Errorf("%s.mode: %q is none of %s and %s", Key, m.Mode, ModeManage, ModeObserve)
+		return fmt.Errorf("%s.mode: %q is none of %s and %s", Key, m.Mode, ModeManage, ModeObserve)
 	}
 	switch m.ManageMappedNamespaces {
 	case "", MappedNever, MappedAlways:
 	default:
-		return Jobs{}, fmt.Errorf("%s.manageMappedNamespaces: %q is none of %s, %s and %s",
+		return fmt.Errorf("%s.manageMappedNamespaces: %q is none of %s, %s and %s",
 			Key, m.ManageMappedNamespaces, MappedNever, MappedLabelled, MappedAlways)
 	}
 	switch m.LeftPods {
 	case "", LeftPodsKeep, LeftPodsEnd:
 	default:
-		return Jobs{}, fmt.Errorf("%s.leftPods: %q is none of %s and %s", Key, m.LeftPods, LeftPodsKeep, LeftPodsEnd)
+		return fmt.Errorf("%s.leftPods: %q is none of %s and %s", Key, m.LeftPods, LeftPodsKeep, LeftPodsEnd)
 	}
 	switch m.UnmanagedJobs {
 	case UnmanagedPass, UnmanagedWarn, UnmanagedGate:
-		return m, nil
+		return nil
 	default:
-		return Jobs{}, fmt.Errorf("%s.unmanagedJobs: %q is none of %s, %s and %s",
+		return fmt.Errorf("%s.unmanagedJobs: %q is none of %s, %s and %s",
 			Key, m.UnmanagedJobs, UnmanagedPass, UnmanagedWarn, UnmanagedGate)
 	}
 }

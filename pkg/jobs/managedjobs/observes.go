@@ -31,3 +31,11 @@ func Observes(p *Predicate, namespaceLabels map[string]string) bool {
 		return p != nil && p.observes
 	}
 }
+
+// In is what becomes of such a job where jobs are observed: its pods pass.
+func (u UnmanagedJobs) In(observed bool) UnmanagedJobs {
+	if observed && u == UnmanagedGate {
+		return UnmanagedWarn
+	}
+	return u
+}

@@ -38,8 +38,8 @@ import (
 // with ten thousand groups of pods, which an object has room for, a request took twenty seconds of the API server.
 const most = 500
 
-// mostAsked is of how many quotas a policy asks for the rights: those of a list, and those above them. Two questions for
-// each are what a policy may cost.
+// mostAsked is of how many quotas a policy asks for the rights: those of a list, and those above them. Two questions
+// for each are what a policy may cost.
 const mostAsked = 12
 
 //go:embed policies.yaml.tmpl

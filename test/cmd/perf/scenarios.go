@@ -148,7 +148,8 @@ func savingsScenario(set *flags) *scenario {
 // sizingScenario measures how much memory the processes need for jobs that wait.
 func sizingScenario(set *flags) *scenario {
 	o := runner.SizingOptions{Waiting: []int{1000, 10_000, 100_000}}
-	set.Func("waiting", "numbers of jobs that wait, from few to many (default 1000,10000,100000)", func(text string) error {
+	const usage = "numbers of jobs that wait, from few to many (default 1000,10000,100000)"
+	set.Func("waiting", usage, func(text string) error {
 		o.Waiting = nil
 		for word := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(word)

@@ -195,7 +195,8 @@ func (x *SizingReport) Print(out io.Writer) {
 	fmt.Fprintf(out, "peak memory in MiB, %d cores, load averages %v\n\n", x.Cores, x.LoadAverages)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := []controlplane.Component{
-		controlplane.Scheduler, controlplane.Controller, controlplane.APIServer, controlplane.ControllerManager, controlplane.Etcd,
+		controlplane.Scheduler, controlplane.Controller, controlplane.APIServer, controlplane.ControllerManager,
+		controlplane.Etcd,
 	}
 	fmt.Fprint(table, "waiting\t")
 	for _, c := range columns {
