@@ -73,7 +73,8 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	doing = "examined"
 	key = backlog.Key{
 		Quota: u.spec.Quota, Quotas: choice.Key(&u.spec, &q.spec), Request: u.asks().Key(), Observed: u.spec.Observed,
-		NonPreemptible: u.nonPreemptible(), Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: l.extensions.Keys(&u.spec),
+		NonPreemptible: u.nonPreemptible(), Checks: l.extensions.Keys(&u.spec),
+		Blocks: q.line.Policy().Blocks(u.spec.Priority),
 	}
 	if u.holding {
 		key.Total, key.Unchecked = u.total().Key(), u.grows.Unchecked

@@ -294,8 +294,8 @@ func (e *endless) waits(name string) bool {
 	return !started
 }
 
-// In a queue that blocks no job starts before one ahead of it that waits for the same quota. That quota can have what it
-// asks for while all others use their min. Of one resource: of others the first may leave some.
+// In a queue that blocks no job starts before one ahead of it that waits for the same quota. That quota can have what
+// it asks for while all others use their min. Of one resource: of others the first may leave some.
 func TestNobodyOvertakesInAQueueThatBlocks(of *testing.T) {
 	of.Parallel()
 	rapid.Check(of, func(t *rapid.T) {
