@@ -234,17 +234,23 @@ func (c *checker) heldByUnits(d *decision) map[string]amounts {
 		}
 		look(ch.before)
 	}
-	onNodes := map[string]amounts{}
+	// What its pods hold that are being deleted comes on top: successors of these have their place kept.
+	onNodes, leaving := map[string]amounts{}, map[string]amounts{}
 	for _, o := range c.w.api.list(pods) {
 		pod := podOf(o)
-		if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; pod.Spec.NodeName != "" && at[key] != "" {
+		key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
+		switch {
+		case pod.Spec.NodeName == "" || at[key] == "":
+		case pod.DeletionTimestamp != nil:
+			leaving[key] = leaving[key].plus(requestsOf(&pod.Spec), 1)
+		default:
 			onNodes[key] = onNodes[key].plus(requestsOf(&pod.Spec), 1)
 		}
 	}
 	sums := map[string]amounts{}
 	for key, amount := range most {
 		for _, level := range c.path(at[key]) {
-			sums[level] = sums[level].plus(amount.each(onNodes[key], greatest), 1)
+			sums[level] = sums[level].plus(amount.each(onNodes[key], greatest), 1).plus(leaving[key], 1)
 		}
 	}
 	return sums
