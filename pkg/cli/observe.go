@@ -18,8 +18,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +53,7 @@ QueueUnits say.`,
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "show jobs of all namespaces")
 	cmd.Flags().Var(&o.since, "since", "show jobs of this period, for example 24h or 30d")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 
@@ -75,13 +73,7 @@ func (o *observeOptions) run(ctx context.Context) error {
 		return err
 	case o.output == "":
 		return screen.Observed(o.streams.Out, found, since)
-	case o.output != "json":
-		return fmt.Errorf("unknown output format %q", o.output)
+	default:
+		return writeData(o.streams.Out, o.output, found)
 	}
-	text, err := json.MarshalIndent(found, "", "    ")
-	if err != nil {
-		return err
-	}
-	_, err = o.streams.Out.Write(append(text, '\n'))
-	return err
 }

@@ -101,7 +101,7 @@ func koordQuotaOf(w *work) (quota, path string, err error) {
 func checkQuotas(w *work) error {
 	list := w.job.Quotas
 	if w.job.Quota != "" || w.driver.isKoordPath(w.job.Queue) || len(list) > maxQuotas {
-		return fmt.Errorf("quotas %.100q: %w: want at most %d, and neither a quota nor a path beside them", list, ErrInvalid,
+		return fmt.Errorf("quotas %.100q: %w: want at most %d, and no quota or path in addition", list, ErrInvalid,
 			maxQuotas)
 	}
 	for i, name := range list {

@@ -38,7 +38,7 @@ func (c *cluster) setMode(t *testing.T, namespace string, mode managedjobs.Mode)
 }
 
 // observes has three jobs in an observed namespace, whose queue admits one at a time. All run, nobody writes them, and
-// their units say who would wait. A managed namespace beside it is as always. Then the observed one is managed.
+// their units say who would wait. Jobs of a managed namespace wait as before. Then the observed one is managed.
 func (c *cluster) observes(t *testing.T) {
 	watched, managed := c.namespace(t, "watched"), c.namespace(t, "beside-watched")
 	c.setMode(t, watched, managedjobs.ModeObserve)

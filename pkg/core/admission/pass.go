@@ -168,14 +168,13 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 		}
 	}
 	fits := p.asks.Try(at, a)
-	if p.other = choice.Other(p.asks, p.lines.rights, a, fits, g.Notes.others); p.other != nil {
-		p.asks.Instead(p.other)
-		return true
-	}
-	if fits {
+	if other := choice.Other(p.asks, p.lines.rights, a, fits, g.Notes.others); fits || other != nil {
 		if at.unit.stage == stageTaking {
 			p.asks.Withhold(unit.ReasonPending) // until that write is settled
 			return false
+		}
+		if p.other = other; other != nil {
+			p.asks.Instead(other)
 		}
 		return true
 	}

@@ -200,6 +200,7 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	}
 	w := settling{now: now, base: s.roster.cfg.RefusedBackoff, outcome: o, remembered: u.remembered}
 	u.forgetRemembered()
+	s.progress.changed = s.progress.changed || isTaking(u) && u.taking == "" // it may fit now
 	s.roster.contest(&u.spec, func() {
 		w.end(u)
 		s.roster.owners.Moved(u)

@@ -67,8 +67,7 @@ type rule func(f Facts) Exclusion
 // quota that does not exist does not exist either, and the quota is what its owner has to make.
 var rules = []rule{
 	quotaIsKnown, quotaIsOpen, queueIsKnown, queueAcceptsQuota, listIsOpen, policyIsKnown, isWithinMax, isWithinMin,
-	isChecked,
-	checksAreAnswered, queueIsNotHeld,
+	isChecked, checksAreAnswered, queueIsNotHeld,
 }
 
 // Check says what keeps all units of a group from being admitted.

@@ -33,7 +33,7 @@ func listOf(names string) text { return text{annotations: named(v1alpha1.Annotat
 // each is what is said to whoever may not use each quota of a list.
 const each = "may use each of the quotas "
 
-// Whoever may not charge a quota does not get it by listing it, at any place of the list (I11).
+// A user without the right to a quota does not get it by a list, at any place of the list (I11).
 func tenancyOfLists(t *testing.T) {
 	admin, alice, bob := adminTenant(t), tenantNamed(t, "alice"), tenantNamed(t, "bob")
 	refused(t, alice.job(t, "tenant-a", listOf("quota-a,ray"), text{}), each)
@@ -83,7 +83,7 @@ func tenancyOfLists(t *testing.T) {
 	tenancyOfChangedLists(t, admin, alice)
 }
 
-// What a job lists it may go on listing, in any order; what it adds needs the right.
+// A job may keep its list, in any order. A quota that it adds needs the right.
 func tenancyOfChangedLists(t *testing.T, admin, alice tenant) {
 	t.Helper()
 	job := jobOf("quota-a")

@@ -64,7 +64,7 @@ const (
 	holdersOfSizing = 10
 )
 
-// restarted are the processes that are started anew in each step.
+// restarted are the processes that each step restarts.
 var restarted = []controlplane.Component{controlplane.Scheduler, controlplane.Controller}
 
 // Sizing has more and more Jobs wait on one control plane.
