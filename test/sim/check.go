@@ -50,10 +50,9 @@ type checker struct {
 	// attempts that were admitted, by unit.
 	attempts map[string]bool
 	boundAt  map[types.UID]binding
-	// turned is when a quota was made or deleted, the last one of its name, as a version and as a time.
-	turned   map[string]int64
-	turnedAt map[string]time.Time
-	looked   int
+	// turned is when a quota was made or deleted, the last one of its name.
+	turned map[string]int64
+	looked int
 	// setBack are jobs whose unit went while they had to wait, or were not to be tried again, with the time until which
 	// that holds: their next unit begins with it, and its object does not say so yet.
 	setBack map[types.UID]time.Time
@@ -77,7 +76,7 @@ func newChecker(w *world) *checker {
 		w: w, deeds: newDeeds(), debts: newDebts(), spoils: newSpoils(), tainted: map[types.UID]bool{},
 		heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{},
-		turnedAt: map[string]time.Time{}, writes: map[string]int{},
+		writes: map[string]int{},
 		wholes: map[types.UID]int64{}, recorded: map[string]bool{}, setBack: map[types.UID]time.Time{},
 	}
 }
@@ -107,8 +106,7 @@ func (c *checker) onChange(ch *change) {
 		c.onJob(ch)
 	case quotas:
 		if ch.before == nil || ch.after == nil {
-			name := cmp.Or(ch.after, ch.before).u.GetName()
-			c.turned[name], c.turnedAt[name] = ch.rv, c.w.loop.now
+			c.turned[cmp.Or(ch.after, ch.before).u.GetName()] = ch.rv
 		}
 	case pods:
 		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" &&
@@ -476,9 +474,6 @@ func (c *checker) standsFor(pod *object) types.UID {
 	return uid
 }
 
-// longestPause of a process.
-const longestPause = 20 * time.Second
-
 // counts says whether a pod on a node is use that the decision had to know of.
 func (c *checker) counts(d *decision, o *object) bool {
 	pod := podOf(o)
@@ -494,14 +489,14 @@ func (c *checker) counts(d *decision, o *object) bool {
 	if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
 		return false
 	}
-	// A quota begins with nothing used, and takes what is used of it along when it goes; of pods from before, Koordinator
-	// hears with their next event. A unit goes on holding what it held.
-	if turned := c.turned[quotaLabel(o)]; turned > o.rv {
-		return false
-	} else if turned > b.rv && c.w.loop.now.Sub(c.turnedAt[quotaLabel(o)]) < longestPause {
-		return false // after a pause it hears of pods and quotas in any order, and the quota may come last
-	}
-	return true
+	return !c.forgotten(d, o)
+}
+
+// forgotten: a quota begins with nothing used, and takes what is used of it along when it goes. Of pods from before,
+// Koordinator hears with their next event. A unit goes on holding what it held.
+func (c *checker) forgotten(d *decision, pod *object) bool {
+	quota := quotaLabel(pod)
+	return max(c.turned[quota], d.leader.turned[quota]) > pod.rv
 }
 
 // knownToHold: a scheduler made a unit hold quota, or the decision's news have it.

@@ -66,7 +66,9 @@ type replica struct {
 	streams []*stream
 	seen    map[kind][]*stream // those that a decision depends on
 	listed  int64              // version of the list at Lead
-	applied int64              // what it had seen of units when the engine stepped last: the gate knows no more
+	// turned is the version at which Koordinator heard that a quota was made or deleted, the last one of its name.
+	turned  map[string]int64
+	applied int64 // what it had seen of units when the engine stepped last: the gate knows no more
 
 	jobsByUID  map[types.UID]jobqueue.Job
 	namespaces *stream
@@ -92,7 +94,7 @@ func (w *world) startScheduler(name string) *replica {
 		process: w.newProcess(roleScheduler, name), seen: map[kind][]*stream{},
 		jobsByUID: map[types.UID]jobqueue.Job{}, queue: map[types.UID]*corev1.Pod{}, gated: map[types.UID]bool{},
 		reserved: map[types.UID]bool{}, flights: map[string]bool{}, nodesFor: map[types.UID]time.Time{},
-		noNodesFor: map[types.UID]time.Time{},
+		noNodesFor: map[types.UID]time.Time{}, turned: map[string]int64{},
 	}
 	w.schedulers[name] = r
 	w.logf("start %s", name)
@@ -160,7 +162,12 @@ func (r *replica) follow() {
 	})
 	plugin := []*stream{
 		r.open(nodes, func(before, after *object, _ bool) { live.OnNode(nodeOf(before), nodeOf(after)) }),
-		r.open(quotas, func(before, after *object, _ bool) { live.OnQuota(quotaOf(before), quotaOf(after)) }),
+		r.open(quotas, func(before, after *object, initial bool) {
+			live.OnQuota(quotaOf(before), quotaOf(after))
+			if !initial && (before == nil || after == nil) {
+				r.turned[cmp.Or(after, before).u.GetName()] = w.api.version
+			}
+		}),
 		r.open(pods,
 			func(before, after *object, _ bool) { live.OnPod(podOf(before), podOf(after)); r.forget(after, before) }),
 	}

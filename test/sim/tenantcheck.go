@@ -203,7 +203,7 @@ func (c *checker) withinUnit(o, job *object, d *decision) {
 		pod := podOf(other)
 		b := c.boundAt[pod.UID]
 		if pod.Spec.NodeName == "" || terminated(pod) || c.standsFor(other) != job.uid() ||
-			b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader || c.turned[quotaLabel(other)] > other.rv {
+			b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader || c.forgotten(d, other) {
 			continue // the scheduler does not know of it, or its quota went and came again
 		}
 		if at := pod.DeletionTimestamp; at != nil && c.w.loop.now.Before(at.Add(successorsGoAhead-graceOf(pod))) {
