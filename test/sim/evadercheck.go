@@ -313,8 +313,11 @@ func (c *checker) keptForTakers(pod *object, d *decision) {
 		s := c.lost[uid]
 		o := c.w.api.get(units, s.key)
 		if o == nil || o.uid() != uid || !takes(o) || s.by != d.leader || s.rv > d.seen[units] || d.pending[s.key] ||
-			!c.stableTree(d) || c.w.bad(o) || c.chargedTo(o) == "" { // what waits in no quota takes nothing
+			!c.stableTree(d) || c.w.bad(o) {
 			continue
+		}
+		if c.chargedTo(o) == "" || c.orphaned(o) {
+			continue // what waits in no quota, or for no job, takes nothing
 		}
 		c.w.countFault("bound while somebody takes")
 		byLevel, total := c.useByLevel(d)
