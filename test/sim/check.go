@@ -574,7 +574,7 @@ func (c *checker) largestTotal(since int64) amounts {
 func (c *checker) order(ch *change) {
 	d := ch.by.decision
 	policy, stable := c.policy(unitOf(ch.after).Spec.Queue, d)
-	if !stable || takes(ch.before) || !c.unchanged(units, ch.key, d.seen[units], ch.rv) {
+	if !stable || c.hasTaken(ch.before, d) || !c.unchanged(units, ch.key, d.seen[units], ch.rv) {
 		return
 	}
 	for _, o := range c.w.api.list(units) {
@@ -588,6 +588,19 @@ func (c *checker) order(ch *change) {
 				ch.by.process, ch.key, o.key)
 		}
 	}
+}
+
+// hasTaken: a unit took what it got, or another one of its gang group for all of them.
+func (c *checker) hasTaken(o *object, d *decision) bool {
+	if takes(o) {
+		return true
+	}
+	group := unitOf(o).Annotations[v1alpha1.AnnotationGangGroup]
+	with := func(other *object) bool {
+		return group != "" && takes(other) && unitOf(other).Annotations[v1alpha1.AnnotationGangGroup] == group
+	}
+	return slices.ContainsFunc(c.w.api.list(units), with) ||
+		slices.ContainsFunc(c.w.api.since(units, d.seen[units]), func(ch *change) bool { return with(ch.before) })
 }
 
 func (c *checker) policy(queue string, d *decision) (string, bool) {
