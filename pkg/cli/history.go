@@ -20,14 +20,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
@@ -120,7 +117,7 @@ func (o *historyOptions) run(ctx context.Context) error {
 	if o.output != "" {
 		list := &visibility.RecordList{Items: found.Items, CompleteSince: found.CompleteSince}
 		list.SetGroupVersionKind(visibility.SchemeGroupVersion.WithKind("RecordList"))
-		return writeAs(o.streams.Out, o.output, list)
+		return printObject(o.streams.Out, o.output, list)
 	}
 	if len(found.Items) == 0 && !o.all {
 		_, err := fmt.Fprintln(o.streams.ErrOut,
@@ -143,16 +140,4 @@ func (o *historyOptions) fromObject(
 		return errors.Join(silent, err)
 	}
 	return screen.Traces(o.streams.Out, unit, missing.Error())
-}
-
-// writeAs writes an object as JSON or YAML.
-func writeAs(out io.Writer, format string, object runtime.Object) error {
-	switch format {
-	case "json":
-		return (&printers.JSONPrinter{}).PrintObj(object, out)
-	case "yaml":
-		return (&printers.YAMLPrinter{}).PrintObj(object, out)
-	default:
-		return fmt.Errorf("unknown output format %q", format)
-	}
 }

@@ -18,12 +18,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
@@ -86,25 +84,17 @@ func (o *preemptionsOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var text []byte
 	switch o.output {
 	case "", "wide":
 		return screen.Preemptions(o.streams.Out, found, since, o.output == "wide")
-	case "json":
-		text, err = json.MarshalIndent(found, "", "    ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(found)
 	case "name":
 		for _, name := range found.Units() {
-			text = fmt.Appendf(text, "queueunit.%s/%s\n", v1alpha1.GroupName, name)
+			if _, err := fmt.Fprintf(o.streams.Out, "queueunit.%s/%s\n", v1alpha1.GroupName, name); err != nil {
+				return err
+			}
 		}
+		return nil
 	default:
-		return fmt.Errorf("unknown output format %q", o.output)
+		return writeData(o.streams.Out, o.output, found)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = o.streams.Out.Write(text)
-	return err
 }

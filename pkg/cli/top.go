@@ -82,7 +82,7 @@ func writeData(out io.Writer, format string, value any) error {
 	case "yaml":
 		text, err = yaml.Marshal(value)
 	default:
-		return fmt.Errorf("--output: want json or yaml, have %q", format)
+		return fmt.Errorf("unknown output format %q", format)
 	}
 	if err != nil {
 		return err

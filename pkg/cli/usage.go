@@ -18,13 +18,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
@@ -79,20 +76,8 @@ func (o *usageOptions) run(ctx context.Context) error {
 	all := slices.DeleteFunc(answers.UsageOf(found.Items, units, from, to), func(u answers.Usage) bool {
 		return o.quota != "" && u.Quota != o.quota
 	})
-	switch o.output {
-	case "":
-		return screen.Usage(o.streams.Out, all, found, from, to)
-	case "json", "yaml":
-	default:
-		return fmt.Errorf("unknown output format %q", o.output)
+	if o.output != "" {
+		return writeData(o.streams.Out, o.output, all)
 	}
-	text, err := json.MarshalIndent(all, "", "    ")
-	if err == nil && o.output == "yaml" {
-		text, err = yaml.JSONToYAML(text)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(o.streams.Out, string(text))
-	return err
+	return screen.Usage(o.streams.Out, all, found, from, to)
 }
