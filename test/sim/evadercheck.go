@@ -312,12 +312,9 @@ func (c *checker) keptForTakers(pod *object, d *decision) {
 	for _, uid := range slices.Sorted(maps.Keys(c.lost)) {
 		s := c.lost[uid]
 		o := c.w.api.get(units, s.key)
-		if o == nil || o.uid() != uid || !takes(o) || s.by != d.leader || s.rv > d.seen[units] || d.pending[s.key] ||
-			!c.stableTree(d) || c.w.bad(o) {
+		if o == nil || o.uid() != uid || s.by != d.leader || s.rv > d.seen[units] || d.pending[s.key] ||
+			!c.stableTree(d) || !c.takesFor(o) {
 			continue
-		}
-		if c.chargedTo(o) == "" || c.orphaned(o) {
-			continue // what waits in no quota, or for no job, takes nothing
 		}
 		c.w.countFault("bound while somebody takes")
 		byLevel, total := c.useByLevel(d)
@@ -334,6 +331,11 @@ func (c *checker) keptForTakers(pod *object, d *decision) {
 		sum := total.all.plus(request, 1).plus(asks, 1).plus(leavingAll, -1).of(request)
 		c.leftFor(o, pod, root, sum, c.largestTotal(d.seen[nodes]))
 	}
+}
+
+// takesFor: a unit takes for a job that is there. What waits in no quota, or for no job, takes nothing.
+func (c *checker) takesFor(o *object) bool {
+	return takes(o) && !c.w.bad(o) && c.chargedTo(o) != "" && !c.orphaned(o)
 }
 
 func (c *checker) leftFor(taker, pod *object, level string, sum, limit amounts) {
