@@ -184,8 +184,9 @@ var rows = []Row{
 		Meaning: "`spec.stopPolicy` of the queue takes back what is admitted.",
 		Advice:  "Wait until the operator of the queue starts it again."},
 	{Reason: unit.ReasonQueueFull, Ordinary: true,
-		Meaning: "`maxAdmitted` of the queue, or of it per namespace. Pods that a unit left on nodes count.",
-		Advice:  "Wait until a unit of the queue ends, or ask the operator to raise maxAdmitted of the queue."},
+		Meaning: "`maxAdmitted` of the queue, or of it per namespace. Pods that a unit left on nodes count, and places " +
+			"that units ahead claim.",
+		Advice: "Wait until a unit of the queue ends, or ask the operator to raise maxAdmitted of the queue."},
 	{Reason: unit.ReasonQueueHeld, Ordinary: true,
 		Meaning: "`spec.stopPolicy` of the queue holds it.",
 		Advice:  "Wait until the operator of the queue starts it again."},

@@ -20,8 +20,10 @@ import (
 	"fmt"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/places"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // bounds of the queue for each namespace.
@@ -41,47 +43,36 @@ func (q *queueRecord) newBounds() *backlog.Bounds[*record, notes] {
 	return q.line.NewBounds(func(u *record) string { return u.spec.Namespace() }, int(q.bounds().MaxPending), int(all))
 }
 
-// full says that as many units hold quota as the queue may have.
-func (l *lines) full(q *queueRecord) bool { return !l.roomFor(q, 1) }
-
-func (l *lines) roomFor(q *queueRecord, more int) bool {
-	return !q.known || q.spec.MaxAdmitted < 0 || l.holdings.Count(q.name)+more <= int(q.spec.MaxAdmitted)
+// places are those of its units that hold quota.
+func (q *queueRecord) places() *places.Bounds {
+	b := &places.Bounds{Queue: q.name, All: -1, Each: q.bounds().MaxAdmitted}
+	if q.known {
+		b.All = q.spec.MaxAdmitted
+	}
+	return b
 }
 
-// fullFor says that as many units of a namespace hold quota as may; the namespace is that of a group.
-func (l *lines) fullFor(q *queueRecord, namespace string) bool {
-	return namespace != "" && !l.roomForOf(q, namespace, 1)
-}
-
-func (l *lines) roomForOf(q *queueRecord, namespace string, more int) bool {
-	most := q.bounds().MaxAdmitted
-	return most < 0 || l.holdings.CountOf(q.name, namespace)+more <= int(most)
+// full says that the queue of a group has no place for one more unit, together with the claims of those ahead.
+func (l *lines) full(g *group, ahead places.Claims) bool {
+	at, of := g.Notes.queue.places(), g.Head().spec.Namespace()
+	return g.Notes.ask.Jobs > 0 && (at.Full(l.holdings, ahead) || at.FullFor(of, l.holdings, ahead))
 }
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
 func (l *lines) whyFull(g *group) string {
-	q, namespace := g.Notes.queue, g.Notes.namespace
+	q, namespace, pods := g.Notes.queue, g.Head().spec.Namespace(), l.holdings.Remnants(g.Notes.queue.name)
 	switch {
 	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""
-	case l.full(q):
-		return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)%s",
-			q.name, l.holdings.Count(q.name), q.spec.MaxAdmitted, l.whoRuns(q))
-	case l.fullFor(q, namespace):
-		return fmt.Sprintf("queue %q has %d admitted units of namespace %q, as many as it may have of each namespace (%d)%s",
-			q.name, l.holdings.CountOf(q.name, namespace), namespace, q.bounds().MaxAdmitted, l.whoRuns(q))
+	case q.places().Full(l.holdings, nil):
+		return words.QueueFull(q.name, l.holdings.Count(q.name), q.spec.MaxAdmitted, pods)
+	case q.places().FullFor(namespace, l.holdings, nil):
+		return words.FullFor(namespace, q.name, l.holdings.CountOf(q.name, namespace), q.bounds().MaxAdmitted, pods)
+	case g.Notes.cause.Stopped == unit.ReasonQueueFull:
+		return fmt.Sprintf("queue %q keeps the places that it has left for units ahead", q.name)
 	default:
 		return ""
 	}
-}
-
-// whoRuns says how many places of the queue are kept by pods alone.
-func (l *lines) whoRuns(q *queueRecord) string {
-	n := l.holdings.Remnants(q.name)
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %d of the queue have given back their admission, and pods of theirs still run", n)
 }
 
 // takeIn says whether a unit that nothing but its queue or quota stops may be in line. Which units may changes with the

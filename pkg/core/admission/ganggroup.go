@@ -17,11 +17,13 @@ limitations under the License.
 package admission
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/places"
 )
 
 // gangGroup is one as a pass decides it, by the rules of package gang.
@@ -82,10 +84,11 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	if at.group.Notes.takes && slices.ContainsFunc(gg.members, func(u *record) bool { return p.fitsBeside(now, u) }) {
 		return true
 	}
-	if last := gg.met[len(gg.met)-1]; last != index || len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
+	if last := gg.met[len(gg.met)-1]; last != index || len(gg.met) < len(gg.members) {
 		return false
 	}
-	if p.asks.TryTogether(&gg.asks, gg.met) {
+	room := roomForAll(p.lines, p.places, gg)
+	if room && p.asks.TryTogether(&gg.asks, gg.met) {
 		return !slices.ContainsFunc(gg.members, isTaking) // else until those writes are settled
 	}
 	taking := slices.ContainsFunc(gg.members, func(u *record) bool { return u.group.Notes.takes })
@@ -95,7 +98,15 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 			claiming = append(claiming, i)
 		}
 	}
-	p.asks.BlockTogether(&gg.asks, claiming)
+	if room {
+		claiming = p.asks.BlockTogether(&gg.asks, claiming)
+	} else if gg.asks.TooLarge(p.lines.tree, p.lines.rights) {
+		return false
+	}
+	for _, i := range claiming {
+		u := p.asks.Heads()[i].Of.unit
+		p.places.Add(u.spec.Queue, u.spec.Namespace(), 1)
+	}
 	return false
 }
 
@@ -105,22 +116,18 @@ func (p *pass) fitsBeside(now time.Time, u *record) bool {
 		return false
 	}
 	p.asks.Line()
-	return p.fits(now, u.group, p.lines.full(u.group.Notes.queue))
+	return p.fits(now, u.group)
 }
 
-// roomForAll says whether the queues of the members may have them all.
-func (p *pass) roomForAll(gg *gangGroup) bool {
+// roomForAll says whether the queues of the members may have them all, together with the claims of those ahead.
+func roomForAll(l *lines, ahead places.Claims, gg *gangGroup) bool {
+	with := places.Claims{}
+	maps.Copy(with, ahead)
 	for _, u := range gg.members {
-		q, all, same := u.group.Notes.queue, 0, 0
-		for _, o := range gg.members {
-			if n := &o.group.Notes; n.queue == q {
-				all++
-				same += min(len(n.namespace), 1)
-			}
-		}
-		if !p.lines.roomFor(q, all) || !p.lines.roomForOf(q, u.spec.Namespace(), same) {
+		if l.full(u.group, with) {
 			return false
 		}
+		with.Add(u.spec.Queue, u.spec.Namespace(), 1)
 	}
 	return true
 }

@@ -41,7 +41,7 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 	n := &g.Notes
 	n.answer = queue.Answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
-		n.queue, n.takes, n.inGangGroup, n.namespace = q, takes(u), key.Gang, key.Namespace
+		n.queue, n.takes, n.inGangGroup = q, takes(u), key.Gang
 		n.ask = decide.Ask{
 			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
 			Observed: key.Observed,

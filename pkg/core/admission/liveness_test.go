@@ -48,6 +48,7 @@ type endless struct {
 	started        map[string]time.Time
 	claimAfter     int
 	blocks         map[string]bool // queues by their policies
+	checked        map[string]bool // queues that have a check
 	made           int
 	chance         *rand.Rand // of what the streams ask for
 }
@@ -60,6 +61,7 @@ const pendingOfAStream = 3
 type stream struct {
 	queue, quota string
 	largest      amounts
+	firm         bool // its jobs are non-preemptible
 	pending      []string
 }
 
@@ -78,7 +80,7 @@ func drawEndless(of *testing.T, t *rapid.T) *endless {
 		story: newStory(of), parents: map[string]string{}, min: map[string]amounts{}, max: map[string]amounts{},
 		ends: map[string]time.Time{}, started: map[string]time.Time{},
 		longest: rapid.IntRange(1, 4).Draw(t, "longest"), claimAfter: 3,
-		blocks: map[string]bool{},
+		blocks: map[string]bool{}, checked: map[string]bool{},
 	}
 	e.chance = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	e.story.cfg.Rules.Timeouts = queue.Timeouts{}
@@ -145,14 +147,35 @@ func (e *endless) drawStreams(t *rapid.T) {
 				if reclaim {
 					q.Preemption.Reclaim = queue.VictimsAny
 				}
+				e.drawBounds(t, &q)
 				e.blocks[name] = q.Policy == "FIFO" || q.Policy == "Block"
 				e.s.UpsertQueue(e.now, q)
 			}
 			e.streams = append(e.streams, &stream{
 				queue: name, quota: leaf,
 				largest: drawAmounts(t, "largest", func(kind string) int64 { return min(e.max[leaf][kind], 4) }),
+				firm:    rapid.IntRange(0, 3).Draw(t, "non-preemptible") == 0 && e.promised(leaf, "cpu") > 0,
 			})
 		}
+	}
+}
+
+// drawBounds draws what else a queue asks of its jobs: so many at once that a gang group of two is possible, and a
+// check that answers after a minute.
+func (e *endless) drawBounds(t *rapid.T, q *queue.Spec) {
+	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
+		q.MaxAdmitted = rapid.Int32Range(2, 6).Draw(t, "admitted")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "bounded namespaces") == 0 {
+		q.PerNamespace = &queue.NamespaceBounds{
+			MaxPending: rapid.Int32Range(2, 6).Draw(t, "pending of a namespace"), MaxAdmitted: -1,
+		}
+		if rapid.Bool().Draw(t, "and admitted") {
+			q.PerNamespace.MaxAdmitted = rapid.Int32Range(2, 6).Draw(t, "admitted of a namespace")
+		}
+	}
+	if rapid.IntRange(0, 4).Draw(t, "checked") == 0 {
+		q.AdmissionChecks, e.checked[q.Name] = []queue.AdmissionCheck{{Name: "check"}}, true
 	}
 }
 
@@ -183,6 +206,11 @@ func (e *endless) minute(t *rapid.T) {
 			e.s.DeleteUnit(e.now, unitNamed(name))
 		}
 	}
+	for _, name := range keysOf(e.units) {
+		if e.units[name].Phase == unit.PhaseReserved {
+			e.answer(arguments{words: []string{name}, order: []string{"check"}, named: map[string]string{"check": "Ready"}})
+		}
+	}
 	for _, s := range e.streams {
 		s.pending = slices.DeleteFunc(s.pending, func(name string) bool {
 			u, there := e.units[name]
@@ -193,7 +221,12 @@ func (e *endless) minute(t *rapid.T) {
 			request := amounts{
 				"cpu": 1 + e.chance.Int64N(max(s.largest["cpu"], 1)), "gpu": e.chance.Int64N(s.largest["gpu"] + 1),
 			}
-			e.add(name, s.queue, s.quota, request, nil)
+			if s.firm {
+				for _, kind := range ofEndless {
+					request[kind] = min(request[kind], e.promised(s.quota, kind))
+				}
+			}
+			e.add(name, s.queue, s.quota, request, func(u *unit.Unit) { u.NonPreemptible = s.firm })
 			s.pending = append(s.pending, name)
 		}
 	}
@@ -226,7 +259,7 @@ func (e *endless) settleDown(t *rapid.T) {
 			return
 		}
 	}
-	require.Fail(t, "decisions do not end")
+	require.Fail(t, "decisions do not end", e.out.String())
 }
 
 // rightful is how much a quota can get of a resource at the least while all others use what their min promises.
@@ -243,9 +276,59 @@ func (e *endless) rightful(level, kind string) int64 {
 	return min(amount, e.max[level][kind])
 }
 
+// promised is the least min on the path of a quota.
+func (e *endless) promised(level, kind string) int64 {
+	if e.parents[level] == "root" {
+		return e.min[level][kind]
+	}
+	return min(e.min[level][kind], e.promised(e.parents[level], kind))
+}
+
+// kindsOfHeads are those that have to start. Each changes the unit that asks for most of what it may.
+var kindsOfHeads = map[string]func(t *rapid.T, u *unit.Unit, most amounts){
+	"whole":           func(*rapid.T, *unit.Unit, amounts) {},
+	"gang group":      func(_ *rapid.T, u *unit.Unit, _ amounts) { u.GangGroup, u.Gangs = "head,other", name(u.Key) },
+	"non-preemptible": func(_ *rapid.T, u *unit.Unit, _ amounts) { u.NonPreemptible = true },
+	"fewer pods": func(t *rapid.T, u *unit.Unit, most amounts) {
+		least := rapid.Int64Range(1, 3).Draw(t, "least")
+		count := least + rapid.Int64Range(1, 5).Draw(t, "more")
+		all := amounts{}
+		for _, kind := range ofEndless {
+			all[kind] = count * (most[kind] / least)
+		}
+		if all["cpu"] > 0 {
+			u.Sizes = unit.NewSizes([]unit.PodSetSize{{Count: count, Least: least, Request: list(all)}})
+			u.Become(u.Sizes.At(0))
+		}
+	},
+	// Nobody waits for what it holds before it grows: those ahead of it might wait for its end.
+	"grows": func(_ *rapid.T, u *unit.Unit, _ amounts) { u.Request = list(amounts{"other": 1}) },
+}
+
+// drawMost draws what a head of a kind asks for: at most what its quota can have for each of so many.
+func (e *endless) drawMost(t *rapid.T, quota, kind string, heads int64) amounts {
+	most := func(of string) int64 {
+		amount := e.rightful(quota, of)
+		if kind == "non-preemptible" {
+			amount = min(amount, e.promised(quota, of))
+		}
+		return amount / heads
+	}
+	request := drawAmounts(t, "head", most)
+	if rapid.Bool().Draw(t, "as large as may be") {
+		for _, of := range ofEndless {
+			request[of] = max(most(of), 0)
+		}
+	}
+	if request["cpu"] <= 0 {
+		t.Skip("nothing is left to that quota")
+	}
+	return request
+}
+
 // A job starts that its quota can run while all others use their min, however many jobs others have and however small
 // those are: once it is the first of its queue, it waits for claimAfter at most, and then for the jobs that waited
-// before it.
+// before it. The same goes for what it asks for once it runs.
 func TestEveryHeadStarts(of *testing.T) {
 	of.Parallel()
 	rapid.Check(of, func(t *rapid.T) {
@@ -254,39 +337,51 @@ func TestEveryHeadStarts(of *testing.T) {
 		for range rapid.IntRange(0, 5).Draw(t, "before") {
 			e.minute(t)
 		}
-		heads := []string{"head"}
-		if rapid.IntRange(0, 3).Draw(t, "gang group") == 0 {
+		kind, heads := rapid.SampledFrom(keysOf(kindsOfHeads)).Draw(t, "kind"), []string{"head"}
+		if kind == "gang group" {
 			heads = append(heads, "other")
 		}
-		request := drawAmounts(t, "head", func(kind string) int64 { return e.rightful(at.quota, kind) / int64(len(heads)) })
-		if rapid.Bool().Draw(t, "as large as may be") {
-			for _, kind := range ofEndless {
-				request[kind] = e.rightful(at.quota, kind) / int64(len(heads))
-			}
-		}
-		if request["cpu"] <= 0 {
-			t.Skip("nothing is left to that quota")
-		}
-		for i, name := range heads {
+		request := e.drawMost(t, at.quota, kind, int64(len(heads)))
+		for _, name := range heads {
 			e.add(name, at.queue, at.quota, request, func(u *unit.Unit) {
 				u.Created, u.Priority = epoch.Add(-time.Hour), 100
-				if len(heads) > 1 {
-					u.GangGroup, u.Gangs = "x,y", []string{"x", "y"}[i]
-				}
+				kindsOfHeads[kind](t, u, request)
 			})
 		}
-		bound := e.longest*(pendingOfAStream*len(e.streams)+1) + e.claimAfter
-		for range bound {
-			if e.minute(t); len(e.started) > 0 && !slices.ContainsFunc(heads, e.waits) {
-				return
-			}
+		e.within(t, "it starves", func() bool { return !slices.ContainsFunc(heads, e.waits) })
+		// What a check answered for does not grow, and by age it has its place from when it asks for more.
+		if kind == "grows" && e.units["head"].Phase.Releases() && !e.checked[at.queue] && !e.blocks[at.queue] {
+			request["other"] = 1
+			e.grow("head", request)
+			e.within(t, "it does not grow", func() bool { return e.units["head"].Held.Covers(list(request)) })
 		}
-		why := e.s.roster.units[unitNamed("head")]
-		found, message := newWhy(e.s).waiting(why)
-		require.Failf(t, "it starves", "%s of %s in %s waits for %d minutes: %s: %s", list(request), at.quota, at.queue,
-			bound,
-			found.Reason, message)
 	})
+}
+
+// grow has a job that runs ask for more, and run until the end of the test.
+func (e *endless) grow(name string, request amounts) {
+	u := e.units[name]
+	u.Request, u.Pods = list(request), 2
+	e.units[name], e.ends[name] = u, e.now.Add(1000*time.Hour)
+	e.s.UpsertUnit(e.now, u)
+}
+
+// within so many minutes that the jobs that waited before it can run one after the other, something is so of the head.
+func (e *endless) within(t *rapid.T, otherwise string, so func() bool) {
+	longest := e.longest
+	if len(e.checked) > 0 {
+		longest++ // until the check has answered
+	}
+	bound := longest*(pendingOfAStream*len(e.streams)+1) + e.claimAfter
+	for range bound {
+		if e.minute(t); so() {
+			return
+		}
+	}
+	u := e.units["head"]
+	found, message := newWhy(e.s).waiting(e.s.roster.units[unitNamed("head")])
+	require.Failf(t, otherwise, "%s of %s in %s waits for %d minutes: %s: %s", u.Request.String(), u.Quota, u.Queue, bound,
+		found.Reason, message)
 }
 
 func (e *endless) waits(name string) bool {
@@ -295,13 +390,14 @@ func (e *endless) waits(name string) bool {
 }
 
 // In a queue that blocks no job starts before one ahead of it that waits for the same quota. That quota can have what
-// it asks for while all others use their min. Of one resource: of others the first may leave some.
+// it asks for while all others use their min. Of one resource, and of preemptible jobs: of others the first may leave
+// some.
 func TestNobodyOvertakesInAQueueThatBlocks(of *testing.T) {
 	of.Parallel()
 	rapid.Check(of, func(t *rapid.T) {
 		e := drawEndless(of, t)
 		for _, s := range e.streams {
-			s.largest["gpu"], s.largest["cpu"] = 0, min(3*s.largest["cpu"], e.max[s.quota]["cpu"])
+			s.firm, s.largest["gpu"], s.largest["cpu"] = false, 0, min(3*s.largest["cpu"], e.max[s.quota]["cpu"])
 		}
 		for range rapid.IntRange(1, 20).Draw(t, "minutes") {
 			firsts, before := e.firsts(), maps.Clone(e.ends)

@@ -36,11 +36,8 @@ type notes struct {
 	ask decide.Ask
 	// others are asks in the other quotas in which the unit may be admitted.
 	others []decide.Ask
-	// takes: the unit takes back what others hold. inGangGroup and namespace are those of the key, which a pass does not
-	// copy for each head.
-	takes       bool
-	inGangGroup bool
-	namespace   string
+	// takes: the unit takes back what others hold. inGangGroup is that of the key, which no pass copies for each head.
+	takes, inGangGroup bool
 	// answer of the checks of extensions.
 	answer queue.Answer
 	// cause is what the last whole pass found that keeps the head from going, behind the unit ahead that blocks it.
@@ -77,7 +74,8 @@ func (n *notes) isParked() bool { return n.parked.Reason != "" }
 func (l *lines) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
 	a := &n.ask
-	a.Route, a.Need = l.tree.Route(g.Key().Quota), l.tree.Need(a.Request, a.Jobs)
+	a.Need, a.Own = l.tree.Need(a.Request, a.Jobs), l.tree.Need(a.Total.Sub(a.Request), 0)
+	a.Route = l.tree.Route(g.Key().Quota)
 	a.Limits, n.cause, n.obstacle = a.Route.Limits(a.NonPreemptible), cause{}, reclaim.Obstacle{}
 	listed, _ := namesOf(g)
 	n.others = choice.Asks(l.tree, a, g.Head().spec.Request, listed)

@@ -141,11 +141,12 @@ func (o *oracle) reach(met []oracleAsk, levels []string, claims []oracleClaim) (
 				continue
 			}
 			r.exceeds = true
-			claimed := o.claimed(level, k, claims)
+			own := o.ownAt(met, level, k)
+			claimed := o.claimed(level, k, claims) - own
 			if inUse+claimed >= bound && inUse+claimed > 0 {
 				r.saturated[level] = true
 			}
-			r.tooLarge = r.tooLarge || need > bound && need > o.rightful(level, k)
+			r.tooLarge = r.tooLarge || o.exceedsRight(level, k, need, own)
 		}
 	}
 	return r
@@ -155,13 +156,37 @@ func (o *oracle) reach(met []oracleAsk, levels []string, claims []oracleClaim) (
 func (o *oracle) tooLarge(u oracleAsk) bool {
 	for _, level := range o.path(u.Quota) {
 		for _, k := range []string{"cpu", "gpu"} {
-			bound, need := o.boundAt(level, k), oracleNeed(u, k)
-			if o.quotas[level].Shared && need > bound && need > o.rightful(level, k) {
+			if o.exceedsRight(level, k, oracleNeed(u, k), o.ownAt([]oracleAsk{u}, level, k)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// tooLargeTogether says the same of units that are admitted together.
+func (o *oracle) tooLargeTogether(met []oracleAsk, levels []string) bool {
+	return slices.ContainsFunc(levels, func(level string) bool {
+		return slices.ContainsFunc([]string{"cpu", "gpu"}, func(k string) bool {
+			need, _, _ := o.sumAt(met, level, false, k)
+			return o.exceedsRight(level, k, need, 0)
+		})
+	})
+}
+
+// exceedsRight says that what one asks for, with what it holds, is more than a share, and than its level can rightfully
+// get.
+func (o *oracle) exceedsRight(level, kind string, need, own int64) bool {
+	return o.quotas[level].Shared && need > 0 && need+own > o.boundAt(level, kind) && need+own > o.rightful(level, kind)
+}
+
+// ownAt is what one that asks for more holds already at a level on its path.
+func (o *oracle) ownAt(met []oracleAsk, level, kind string) int64 {
+	if len(met) > 1 || !met[0].grows || !slices.Contains(o.path(met[0].Quota), level) {
+		return 0
+	}
+	total, _ := met[0].total.Get(kind)
+	return total - oracleNeed(met[0], kind)
 }
 
 // promises says that each level below the top promises a unit what it asks for.
@@ -230,7 +255,8 @@ func (o *oracle) shortBeyond(met []oracleAsk, claims []oracleClaim) (short map[s
 				short[gate], missing[gate+" "+it.Name] = true, need+claimed-room
 			case leaf && need == 0:
 				inUse, _ := used.Get(it.Name)
-				if free := it.Amount - inUse - o.outstanding(level, it.Name, ofMin); free < 0 {
+				free := it.Amount - inUse - o.outstanding(level, it.Name, ofMin)
+				if free+o.ownAt(met, level, it.Name) < 0 {
 					short[gate], missing[gate+" "+it.Name] = true, -free
 				}
 			}

@@ -251,18 +251,9 @@ func (o *oracle) greedy() []oracleAsk {
 func (o *oracle) noteClaims() (moved bool) {
 	moved, o.ended = o.ended, false
 	for _, key := range o.claiming {
-		u := o.units[key]
-		blocking := o.blocks(o.queues[u.Queue], oracleAsk{Unit: u.Unit})
-		if o.claimAfter == 0 && (o.claimTimeout == 0 || !blocking) {
-			continue
-		}
-		if u.claimsSince.IsZero() {
-			u.claimsSince = o.now
-		}
-		if o.claimAfter > 0 && !u.overlong && !o.now.Before(u.claimsSince.Add(o.claimAfter)) {
-			u.overlong, moved = true, true
-		}
+		o.note(oracleAsk{Unit: o.units[key].Unit})
 	}
+	moved, o.ended = moved || o.ended, false
 	for name, units := range o.lines {
 		before := o.overdue(name, units)
 		delete(o.first, name)
@@ -272,6 +263,20 @@ func (o *oracle) noteClaims() (moved bool) {
 		moved = moved || !o.overdue(name, units).Equal(before)
 	}
 	return moved
+}
+
+// note begins the time of one that waits at the front.
+func (o *oracle) note(ask oracleAsk) {
+	u := o.units[ask.Key]
+	if o.claimAfter == 0 && (o.claimTimeout == 0 || !o.blocks(o.queues[u.Queue], ask)) {
+		return
+	}
+	if u.claimsSince.IsZero() {
+		u.claimsSince = o.now
+	}
+	if o.claimAfter > 0 && !u.overlong && !o.now.Before(u.claimsSince.Add(o.claimAfter)) {
+		u.overlong, o.ended = true, true
+	}
 }
 
 // greatest is a unit in the greatest size that fits. One of a gang group has no other.
@@ -294,14 +299,13 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
-	r := &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}}
+	r := newOracleRound()
 	seen := map[string]bool{}
 	o.missing = map[string]map[string]int64{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
-		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			if o.isShutOut(u) || !u.grows && (full || o.fullFor(q, u)) {
+			if o.isShutOut(u) || o.noPlace(q, u, r, seen) {
 				continue
 			}
 			if o.isTogether(u) {
@@ -345,6 +349,7 @@ func claimants(claims []oracleClaim) (keys []string) {
 func (o *oracle) mayClaim(
 	r *oracleRound, q queue.Spec, u oracleAsk, short map[string]bool, reach oracleReach,
 ) (blocks bool) {
+	o.noteWherePlacesAreFew(q, u)
 	if reach.tooLarge {
 		return false
 	}
@@ -358,6 +363,7 @@ func (o *oracle) mayClaim(
 	_, along := o.pathsOf([]oracleAsk{u})
 	r.claimed[own] = true
 	r.claims = append(r.claims, o.claim(u, q, short, reach, along))
+	r.place(u)
 	return true
 }
 
@@ -367,6 +373,26 @@ type oracleRound struct {
 	claimed map[string]bool        // queue and quota
 	met     map[string][]oracleAsk // by gang group
 	waits   []string               // those that do not block, and claim after a time
+	places  map[string]int         // that are claimed, by queue, and by queue and namespace
+}
+
+func newOracleRound() *oracleRound {
+	return &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}, places: map[string]int{}}
+}
+
+func (r *oracleRound) place(u oracleAsk) {
+	if !u.grows {
+		r.places[u.Queue]++
+		r.places[u.Queue+" "+namespaceOf(u.Key)]++
+	}
+}
+
+// noteWherePlacesAreFew begins the time of a unit at once where another one may take the last place.
+func (o *oracle) noteWherePlacesAreFew(q queue.Spec, u oracleAsk) {
+	bounded := q.MaxAdmitted >= 0 || q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0
+	if bounded && o.units[u.Key].claimsSince.IsZero() {
+		o.note(u)
+	}
 }
 
 // members are the units with which a unit is admitted: that made first of each gang of which none holds quota. They are
@@ -423,7 +449,15 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	}
 	r.met[gangGroup] = append(r.met[gangGroup], u)
 	met := r.met[gangGroup]
-	if len(met) < len(keys) || !o.roomFor(met) || o.neverTogether(met) {
+	if len(met) < len(keys) {
+		return false
+	}
+	room := o.roomFor(met, r)
+	if room && o.neverTogether(met) {
+		return false
+	}
+	if !room {
+		o.waitForPlaces(r, met)
 		return false
 	}
 	short, reach := o.shortTogether(met, r.claims)
@@ -434,6 +468,7 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	before := maps.Clone(r.claimed)
 	_, along := o.pathsOf(met)
 	for _, m := range met {
+		o.noteWherePlacesAreFew(o.queues[m.Queue], m)
 		own, at := m.Queue+" "+m.Quota, reach.tooLarge
 		if at {
 			continue
@@ -451,21 +486,39 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 				mine[gate] = m.NonPreemptible || !strings.HasSuffix(gate, "/min")
 			}
 			r.claims = append(r.claims, o.claim(m, o.queues[m.Queue], mine, reach, along))
+			r.place(m)
 		}
 	}
 	return false
 }
 
-// roomFor: with all of them no queue has more units admitted than it may have.
-func (o *oracle) roomFor(met []oracleAsk) bool {
+// waitForPlaces has those claim places that are admitted together, and that could be if there were places for all.
+func (o *oracle) waitForPlaces(r *oracleRound, met []oracleAsk) {
+	levels, _ := o.pathsOf(met)
+	never := o.neverTogether(met) || o.tooLargeTogether(met, levels)
+	var claim []oracleAsk
+	for _, m := range met {
+		o.noteWherePlacesAreFew(o.queues[m.Queue], m)
+		if o.claims(o.queues[m.Queue], m) && !never {
+			claim = append(claim, m)
+		}
+	}
+	for _, m := range claim {
+		r.place(m)
+	}
+}
+
+// roomFor: with all of them no queue has more units admitted than it may have, those ahead that claim places included.
+func (o *oracle) roomFor(met []oracleAsk, r *oracleRound) bool {
 	all, mine := map[string]int32{}, map[string]int32{}
 	for _, m := range met {
 		all[m.Queue]++
 		mine[m.Queue]++
 	}
 	for _, q := range o.queues {
-		all[q.Name] += int32(o.leftIn(q.Name, ""))
-		mine[q.Name] += int32(o.leftIn(q.Name, namespaceOf(met[0].Key)))
+		namespace := namespaceOf(met[0].Key)
+		all[q.Name] += int32(o.leftIn(q.Name, "") + r.places[q.Name])
+		mine[q.Name] += int32(o.leftIn(q.Name, namespace) + r.places[q.Name+" "+namespace])
 	}
 	for key, h := range o.held {
 		all[h.queue]++
@@ -626,8 +679,17 @@ func (o *oracle) blocks(q queue.Spec, u oracleAsk) bool {
 	return q.Policy == "FIFO" || q.Policy == "Block" || (q.Policy == "Intelligent" && u.Priority >= q.Threshold)
 }
 
-func (o *oracle) full(q queue.Spec) bool {
-	n := o.leftIn(q.Name, "")
+// noPlace says that a queue has no place for a unit. One that is alike to a unit ahead waits for what that one waits
+// for, whatever places that claims.
+func (o *oracle) noPlace(q queue.Spec, u oracleAsk, r *oracleRound, seen map[string]bool) bool {
+	if seen[o.alike(q, u)] {
+		r = newOracleRound()
+	}
+	return !u.grows && (o.full(q, r) || o.fullFor(q, u, r))
+}
+
+func (o *oracle) full(q queue.Spec, r *oracleRound) bool {
+	n := o.leftIn(q.Name, "") + r.places[q.Name]
 	for _, h := range o.held {
 		if h.queue == q.Name {
 			n++
@@ -636,8 +698,8 @@ func (o *oracle) full(q queue.Spec) bool {
 	return q.MaxAdmitted >= 0 && n >= int(q.MaxAdmitted)
 }
 
-func (o *oracle) fullFor(q queue.Spec, u oracleAsk) bool {
-	n := o.leftIn(q.Name, namespaceOf(u.Key))
+func (o *oracle) fullFor(q queue.Spec, u oracleAsk, r *oracleRound) bool {
+	n := o.leftIn(q.Name, namespaceOf(u.Key)) + r.places[q.Name+" "+namespaceOf(u.Key)]
 	for key, h := range o.held {
 		if h.queue == q.Name && namespaceOf(key) == namespaceOf(u.Key) {
 			n++
@@ -697,13 +759,12 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
-	round := &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}}
+	round := newOracleRound()
 	seen, blocking := map[string]bool{}, map[string]bool{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
-		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			if o.isShutOut(u) || !u.grows && (full || o.fullFor(q, u)) {
+			if o.isShutOut(u) || o.noPlace(q, u, round, seen) {
 				continue
 			}
 			if o.isTogether(u) { // they neither borrow nor keep others from it, but for their claims

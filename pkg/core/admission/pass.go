@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/places"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -36,7 +37,8 @@ type pass struct {
 	// examined counts the heads that were measured.
 	examined int
 	// watch follows how long units wait at the front of their lines. A new process starts to count at zero.
-	watch patience.Watch
+	watch  patience.Watch
+	places places.Claims
 	// inPass are the gang groups that were met, by their keys.
 	inPass map[string]*gangGroup
 	// other is the ask in another quota with which the head goes that was found to fit, or to borrow; nil for its own.
@@ -47,7 +49,7 @@ func newPass(cfg *Config, l *lines, p *progress) *pass {
 	return &pass{
 		lines: l, progress: p, asks: decide.New[turn](l.tree, l.rights),
 		watch:  patience.Watch{Rule: patience.Rule{After: cfg.ClaimAfter, Timeout: cfg.ClaimTimeout}},
-		inPass: map[string]*gangGroup{},
+		inPass: map[string]*gangGroup{}, places: places.Claims{},
 	}
 }
 
@@ -76,6 +78,7 @@ func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	p.other = nil
 	clear(p.inPass)
+	clear(p.places)
 	for r := range rounds {
 		p.asks.Firm(r == roundOfTakers)
 		if r == roundOfObserved {
@@ -132,7 +135,6 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, r round) (fits *group, faul
 		}
 	}()
 	p.asks.Line()
-	full := p.lines.full(q)
 	q.line.Heads(func(g *group) bool {
 		if g.Notes.round() != r {
 			return true
@@ -140,7 +142,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, r round) (fits *group, faul
 		if r == roundOfTakers {
 			p.asks.Line() // each of them claims
 		}
-		if p.fits(now, g, full) {
+		if p.fits(now, g) {
 			fits = g
 		}
 		return fits == nil
@@ -150,9 +152,9 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, r round) (fits *group, faul
 }
 
 // fits looks at the head of a group, and has it claim if it blocks and does not fit.
-func (p *pass) fits(now time.Time, g *group, full bool) bool {
+func (p *pass) fits(now time.Time, g *group) bool {
 	a, at := &g.Notes.ask, turn{g, g.Head()}
-	if a.Jobs > 0 && (full || p.lines.fullFor(g.Notes.queue, g.Notes.namespace)) {
+	if p.lines.full(g, p.places) {
 		p.asks.Stop(at, a, unit.ReasonQueueFull)
 		return false
 	}
@@ -178,18 +180,18 @@ func (p *pass) fits(now time.Time, g *group, full bool) bool {
 		}
 		return true
 	}
-	switch {
-	case !p.claims(now, at.unit, a.Blocking):
-	case a.Blocking:
-		p.asks.Block()
-	default:
-		p.asks.BlockFirst()
+	if p.claims(now, at.unit, a.Blocking) && p.asks.Block() {
+		p.places.Add(at.unit.spec.Queue, at.unit.spec.Namespace(), int(a.Jobs))
 	}
 	return false
 }
 
-// claims says whether a unit may claim now. atOnce: it need not wait for that.
+// claims says whether a unit may claim now. atOnce: it need not wait for that. If its queue is bounded, its wait begins
+// now: the unit is not looked at any more if another one takes the last place in this pass.
 func (p *pass) claims(now time.Time, u *record, atOnce bool) bool {
+	if u.front.Since.IsZero() && !u.group.Notes.queue.places().None() {
+		u.waitsAs(p.watch.Note(now, u.front, atOnce))
+	}
 	may, noted := p.watch.Claims(now, u.front, atOnce)
 	u.waitsAs(noted)
 	return may

@@ -133,7 +133,8 @@ func (f *findings) find(g *group) unit.Finding {
 
 // together is why a unit waits that is decided with others of its gang group.
 func (w *why) together(u *record, gg *gangGroup) (unit.Finding, string) {
-	if !slices.Contains(gg.members, u) || !w.allMet(gg) || !w.pass.roomForAll(gg) {
+	noPlaces := u.group.Notes.cause.Stopped == unit.ReasonWaitingForGroup || !roomForAll(w.lines, nil, gg)
+	if noPlaces || !slices.Contains(gg.members, u) || !w.allMet(gg) {
 		return unit.Finding{Reason: unit.ReasonWaitingForGroup}, words.WaitsForGroup
 	}
 	if never := gg.asks.Never(w.lines.tree); never.Reason != "" {

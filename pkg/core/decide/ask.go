@@ -28,11 +28,11 @@ import (
 
 // Ask is the request of a head, and the limits that it has to keep.
 type Ask struct {
-	// Need is the request as a vector, by the numbers of the tree. Limits are those of the levels of Route, the leaf's
-	// first. Route leads from the leaf quota to the top.
-	Need   []int64
-	Limits []*capacity.Limit
-	Route  *capacity.Route
+	// Need is the request as a vector, by the numbers of the tree, and Own what the head holds already. Limits are those
+	// of the levels of Route, the leaf's first. Route leads from the leaf quota to the top.
+	Need, Own []int64
+	Limits    []*capacity.Limit
+	Route     *capacity.Route
 	// NonPreemptible requests draw on min as well. If a blocking head does not fit, it claims. Observed heads come last.
 	NonPreemptible, Blocking, Observed bool
 	// Jobs is how much of a limit of jobs the head takes: 1, or 0 if it already holds quota.
@@ -160,7 +160,7 @@ type part = rightful.Part
 func (a *Ask) parts(need []int64) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		for _, lim := range a.Limits {
-			if !yield(part{Limit: lim, Need: need, Leaf: lim.Level() == a.Leaf()}) {
+			if !yield(part{Limit: lim, Need: need, Own: a.Own, Leaf: lim.Level() == a.Leaf()}) {
 				return
 			}
 		}
@@ -192,6 +192,11 @@ func (g *Bundle) path() []*capacity.Level {
 // TooLarge says that a request can never rightfully be had.
 func (a *Ask) TooLarge(rights *rightful.Book) bool {
 	return a.Route.Shared && rights.TooLarge(a.parts(a.Need))
+}
+
+// TooLarge says that the asks can never rightfully be had together, or never at all.
+func (g *Bundle) TooLarge(tree *capacity.Tree, rights *rightful.Book) bool {
+	return g.Never(tree).Reason != "" || g.Asks[0].Route.Shared && rights.TooLarge(g.parts())
 }
 
 // promise says whether each level below the top promises a unit what it needs. That is found out once.

@@ -100,7 +100,6 @@ func New[T any](tree *capacity.Tree, rights *rightful.Book) *Pass[T] {
 }
 
 // Behind is the head ahead of this one that blocks its line and claims on its route; the zero value if there is none.
-// Nothing is promised to a head behind another.
 func (h *Head[T]) Behind() T { return h.blocker }
 
 // Heads are those of the last pass that did not fit, in order.
@@ -124,8 +123,7 @@ func (p *Pass[T]) Observe(by shadow.Shadow) {
 	by.On(p.binding)
 }
 
-// Firm says whether claims bind all from now on, what is promised among them: those of units that take back what others
-// hold.
+// Firm says whether claims bind all from now on: those of units that take back what others hold.
 func (p *Pass[T]) Firm(firm bool) { p.firm = firm }
 
 // Line begins the next line.
@@ -157,25 +155,20 @@ func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped
 func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].Beyond() }
 
 // Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route
-// already, or it can never rightfully get so much.
-func (p *Pass[T]) Block() {
+// already, or it can never rightfully get so much. In a queue that does not block, only the first of a line keeps those
+// behind it waiting. It says whether the head claims.
+func (p *Pass[T]) Block() bool {
 	h := &p.heads[len(p.heads)-1]
-	if h.TooLarge != nil {
-		return
+	first := p.claimer(h.ask.Route) == nil
+	if h.TooLarge != nil || !first && !h.ask.Blocking {
+		return false
 	}
 	h.blocks = true
-	if h.claims = p.claimer(h.ask.Route) == nil; h.claims {
+	if h.claims = first; h.claims {
 		p.claimed = append(p.claimed, len(p.heads)-1)
 		p.claim(h, nil)
 	}
-}
-
-// BlockFirst is Block for a head of a queue that does not block: only the first of a line keeps those behind it
-// waiting.
-func (p *Pass[T]) BlockFirst() {
-	if p.claimer(p.heads[len(p.heads)-1].ask.Route) == nil {
-		p.Block()
-	}
+	return h.claims
 }
 
 // claimer is the head of this line that claims on a route, nil if none does.
@@ -234,8 +227,8 @@ func (p *Pass[T]) TryTogether(g *Bundle, met []int) (fits bool) {
 }
 
 // BlockTogether has heads of a bundle claim, each for itself, where the bundle is short, unless their line has a
-// claim on their route already.
-func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
+// claim on their route already. It says which of them do.
+func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) (claim []int) {
 	before := p.claims
 	for _, index := range heads {
 		h := &p.heads[index]
@@ -248,12 +241,13 @@ func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) {
 		if slices.ContainsFunc(before, own) || !slices.ContainsFunc(h.ask.Limits, short) {
 			continue
 		}
-		h.claims = true
+		h.claims, claim = true, append(claim, index)
 		if h.line == p.line {
 			p.claimed = append(p.claimed, index)
 		}
 		p.claim(h, g)
 	}
+	return claim
 }
 
 // enter adds a head. The pointer is valid until the next one enters.

@@ -34,8 +34,7 @@ const (
 	LimitRuntime LimitKind = "runtime" // its fair share of what is there, below max
 	LimitTotal   LimitKind = "total"   // what the cluster, or the tree of quotas, has
 	LimitMin     LimitKind = "min"     // what it is guaranteed: the limit of what is non-preemptible
-	// LimitRightful is the share, or what the quota can get while all others use what they are guaranteed, if the unit
-	// may go beyond the share.
+	// LimitRightful is what a unit can get that goes beyond the share, while others use what they are guaranteed.
 	LimitRightful LimitKind = "rightful"
 )
 
@@ -68,8 +67,9 @@ type Shortage struct {
 	Missing         int64 // what has to be freed here before the unit fits together with the claims ahead of it
 	// ClaimedBy is the key of the first of those units, and ClaimedIn its queue if that is another one.
 	ClaimedBy, ClaimedIn string
-	// Overspent: the unit asks for nothing of it, and nothing is admitted until more of it is free.
+	// Overspent: the unit asks for nothing of it, and nothing is admitted until more is free. The unit holds own of it.
 	Overspent bool
+	own       int64
 }
 
 // Ahead is a claim that binds a unit. By is the key of the unit that claims, and In its queue if that is another one.
@@ -102,6 +102,7 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 					}
 				}
 			}
+			sh.Overspent = sh.Overspent && (!r.Beyond() || sh.Free+sh.own < 0)
 			sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), sh.Free))
 			if sh.short() {
 				out = append(out, sh)
@@ -142,7 +143,7 @@ func (p *Pass[T]) goBeyond(sh *Shortage, r *rightful.Reach, g *Bundle, lim *capa
 	if share {
 		right = p.rights.Rightful(lim.Level(), number)
 	}
-	if share && sh.Request > sh.Limit && sh.Request > right {
+	if asks := resources.SaturatingAdd(sh.Request, sh.own); share && asks > sh.Limit && asks > right {
 		sh.Rightful, sh.TooLarge = right, true
 	}
 	if !r.Beyond() || lim.IsMin() || lim.Bound(number) == capacity.Unlimited {
@@ -228,7 +229,7 @@ func (g *Bundle) shortageAt(lim *capacity.Limit, resource string) Shortage {
 	case g.together():
 		sh.Never = sh.Request > sh.Limit
 	}
-	sh.Overspent = sh.Request == 0 && free < 0 && g.isLeaf(lim)
+	sh.Overspent, sh.own = sh.Request == 0 && free < 0 && g.isLeaf(lim), total-sh.Request
 	return sh
 }
 

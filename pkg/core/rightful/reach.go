@@ -27,8 +27,18 @@ import (
 type Part struct {
 	Limit *capacity.Limit
 	Need  []int64
+	// Own is what a unit that asks for more holds at the level; nil for nothing. A level goes beyond its share by one unit
+	// at most, however often that grows.
+	Own []int64
 	// Leaf: something that is asked draws on the level of the limit itself.
 	Leaf bool
+}
+
+func (p *Part) own(number int) int64 {
+	if number < len(p.Own) {
+		return p.Own[number]
+	}
+	return 0
 }
 
 // Reach says how far a request may go beyond the shares on its path.
@@ -72,10 +82,10 @@ func (b *Book) Reach(view *capacity.View, parts iter.Seq[Part]) (r Reach) {
 			}
 			r.Exceeds = true
 			inUse := resources.SaturatingSub(p.Limit.Bound(number), resources.SaturatingSub(free, claimed))
-			if !b.mayExceed(p.Limit, number, inUse) {
+			if !b.mayExceed(p.Limit, number, resources.SaturatingSub(inUse, p.own(number))) {
 				r.saturated = r.saturated.with(part)
 			}
-			if r.TooLarge == nil && b.exceedsRight(p.Limit, number, amount) {
+			if r.TooLarge == nil && b.exceedsRight(&p, number) {
 				r.TooLarge, r.Number = p.Limit, number
 			}
 		}
@@ -87,8 +97,8 @@ func (b *Book) Reach(view *capacity.View, parts iter.Seq[Part]) (r Reach) {
 // TooLarge says that a request is larger than a share, and than what its level can rightfully get.
 func (b *Book) TooLarge(parts iter.Seq[Part]) bool {
 	for p := range parts {
-		for number, amount := range p.Need {
-			if b.exceedsRight(p.Limit, number, amount) {
+		for number := range p.Need {
+			if b.exceedsRight(&p, number) {
 				return true
 			}
 		}
@@ -96,8 +106,10 @@ func (b *Book) TooLarge(parts iter.Seq[Part]) bool {
 	return false
 }
 
-func (b *Book) exceedsRight(lim *capacity.Limit, number int, amount int64) bool {
-	return amount > lim.Bound(number) && IsShare(lim, b.tree, number) && amount > b.Rightful(lim.Level(), number)
+func (b *Book) exceedsRight(p *Part, number int) bool {
+	amount := resources.SaturatingAdd(p.Need[number], p.own(number))
+	return p.Need[number] > 0 && amount > p.Limit.Bound(number) && IsShare(p.Limit, b.tree, number) &&
+		amount > b.Rightful(p.Limit.Level(), number)
 }
 
 // Short is capacity.View.Short for a unit that goes beyond the shares on its path.
@@ -105,7 +117,7 @@ func (b *Book) Short(view *capacity.View, p Part, path []*capacity.Level) (numbe
 	for i, n := range p.Need {
 		free, taken := view.Free(p.Limit, i)
 		if n <= 0 {
-			if p.Leaf && free < 0 {
+			if p.Leaf && resources.SaturatingAdd(free, p.own(i)) < 0 {
 				return i, false, true
 			}
 			continue

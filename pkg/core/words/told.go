@@ -120,3 +120,22 @@ func (to Reader) level(name string) string {
 	}
 	return fmt.Sprintf("quota %q, above quota %q,", name, to.Quota)
 }
+
+// QueueFull says that a queue has as many admitted units as it may, some of them only by pods that are left.
+func QueueFull(queue string, admitted int, most int32, byPods int) string {
+	return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)%s", queue, admitted, most,
+		leftPods(byPods))
+}
+
+// FullFor says the same of the units of one namespace.
+func FullFor(namespace, queue string, admitted int, most int32, byPods int) string {
+	return fmt.Sprintf("queue %q has %d admitted units of namespace %q, as many as it may have of each namespace (%d)%s",
+		queue, admitted, namespace, most, leftPods(byPods))
+}
+
+func leftPods(units int) string {
+	if units == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of the queue have given back their admission, and pods of theirs still run", units)
+}

@@ -1,0 +1,58 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package places keeps places of a queue for units that wait at its front.
+//
+// A queue may bound how many of its units hold quota, in all and of each namespace. A head that claims capacity claims
+// a place as well: otherwise smaller units behind it would take each place that comes free, and the head, which claims
+// nothing while its queue is full, would never be admitted.
+package places
+
+// Bounds are how many units of a queue may hold quota, in all and of each namespace. Below zero is no bound.
+type Bounds struct {
+	Queue     string
+	All, Each int32
+}
+
+// None says that nothing is bounded.
+func (b *Bounds) None() bool { return b.All < 0 && b.Each < 0 }
+
+// Holders counts the units that hold quota.
+type Holders interface {
+	Count(queue string) int
+	CountOf(queue, namespace string) int
+}
+
+// Full says that the queue has no place for another unit, together with the claims of those ahead.
+func (b *Bounds) Full(of Holders, ahead Claims) bool {
+	return b.All >= 0 && of.Count(b.Queue)+ahead[place{queue: b.Queue}] >= int(b.All)
+}
+
+// FullFor says the same of a namespace.
+func (b *Bounds) FullFor(namespace string, of Holders, ahead Claims) bool {
+	return b.Each >= 0 && of.CountOf(b.Queue, namespace)+ahead[place{b.Queue, namespace}] >= int(b.Each)
+}
+
+// Claims are the places that heads have claimed in a pass, by queue and namespace.
+type Claims map[place]int
+
+type place struct{ queue, namespace string }
+
+// Add claims so many places of a queue, for a namespace.
+func (c Claims) Add(queue, namespace string, n int) {
+	c[place{queue: queue}] += n
+	c[place{queue, namespace}] += n
+}
