@@ -152,3 +152,26 @@ func TestDoubtsEndWithAChangeOfTheJob(t *testing.T) {
 	require.True(t, ok, "the unit asks for one pod")
 	require.NotContains(t, step.After.Annotations, v1alpha1.AnnotationDoubts)
 }
+
+// A job that its owner holds is told as well, and need not wait for the end of the hold. The hold is no change of what
+// it asks for.
+func TestAJobOnHoldIsToldOfDoubts(t *testing.T) {
+	s := unqueued(t).job(map[string]any{v1alpha1.AnnotationHold: "true"}, "metadata", "annotations").
+		with(func(o *Situation) { o.Cluster = &survey.Cluster{Nodes: sized("400m")} })
+	d := s.decide()
+	require.Len(t, d.Do, 2)
+	require.Equal(t, "Doubtful", d.Do[1].(Tell).Event.Reason)
+	s.Unit = d.Do[0].(CreateUnit).Unit
+	s.Unit.UID, s.Unit.ResourceVersion, s.Unit.Status.Phase, s.FreshUnit = "unit-1", "10", v1alpha1.PhaseEnqueued, true
+	const small = "no node that is there now has as much"
+	require.Contains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], small)
+	for _, hold := range []map[string]any{{}, {v1alpha1.AnnotationHold: "true"}, {}} {
+		s.job(hold, "metadata", "annotations")
+		step, ok := s.decide().Do[0].(PatchUnit)
+		require.True(t, ok, describe(s.decide()))
+		s.Unit = step.After
+		require.Contains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], small)
+	}
+	s.job(int64(1), "spec", "completions")
+	require.NotContains(t, s.decide().Do[0].(PatchUnit).After.Annotations, v1alpha1.AnnotationDoubts)
+}
