@@ -79,7 +79,7 @@ func TestAReservedJobWaits(t *testing.T) {
 	require.Equal(t, "job suspend=true [Suspended]", describe(s.decide()))
 }
 
-// The next search for nodes is for the pods as they are to be: a job that waits may say since which taints it tolerates.
+// The next search for nodes is for the pods as they are to be: a job that waits may say that it tolerates other taints.
 func TestChangedTolerationsOfAWaitingJobReachItsUnit(t *testing.T) {
 	for _, phase := range []v1alpha1.QueueUnitPhase{v1alpha1.PhaseEnqueued, v1alpha1.PhaseTimeoutBackoff} {
 		s := queued(t).phase(phase)
