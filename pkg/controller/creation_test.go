@@ -138,6 +138,17 @@ func TestLimitRangesAndRuntimeClassesCount(t *testing.T) {
 	w.settle()
 	require.True(t, *w.job().Spec.Suspend)
 	require.Equal(t, want, asks(w.unit()), "it asks for the same when it waits again")
+
+	w.jobStatus(noted)
+	w.admit()
+	w.settle()
+	w.evict()
+	u := w.unit()
+	u.Status.Phase = v1alpha1.PhaseTimeoutBackoff
+	w.updateStatus(u)
+	w.settle()
+	require.True(t, *w.job().Spec.Suspend)
+	require.Equal(t, want, asks(w.unit()), "and while it is backed off")
 }
 
 func TestProfilesCount(t *testing.T) {

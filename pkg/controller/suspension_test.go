@@ -28,8 +28,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // mostAnnotations of an object, in bytes, are what the API server takes.
@@ -116,6 +118,19 @@ func TestAJobWithFullAnnotationsIsSuspended(t *testing.T) {
 	}
 }
 
+// cannotSuspend is what the metric of that name has counted; 0 if it has counted nothing.
+func cannotSuspend(t *testing.T) float64 {
+	t.Helper()
+	families, err := runtimemetrics.Registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == string(metrics.ControllerCannotSuspendTotal) {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
+}
+
 // A suspension that the API server refuses whatever is in it is told where its operator looks.
 func TestASuspensionThatIsRefusedIsTold(t *testing.T) {
 	w := filled(t, errTooLong)
@@ -128,10 +143,12 @@ func TestASuspensionThatIsRefusedIsTold(t *testing.T) {
 	condition := func() *metav1.Condition {
 		return meta.FindStatusCondition(w.unit().Status.Conditions, v1alpha1.ConditionCannotSuspend)
 	}
+	before := cannotSuspend(t)
 	w.lose("Reclaimed")
 	_, err := w.r.Reconcile(quiet(), request("team", "j"))
 	require.Error(t, err, "so that it is tried again")
 	require.Nil(t, condition(), "it may work a moment later")
+	require.Equal(t, before, cannotSuspend(t))
 
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	_, err = w.r.Reconcile(quiet(), request("team", "j"))
@@ -139,6 +156,10 @@ func TestASuspensionThatIsRefusedIsTold(t *testing.T) {
 	require.Equal(t, metav1.ConditionTrue, condition().Status)
 	require.Contains(t, condition().Message, "is invalid")
 	require.Contains(t, w.told(), "CannotSuspend")
+	require.Equal(t, before+1, cannotSuspend(t))
+	_, err = w.r.Reconcile(quiet(), request("team", "j"))
+	require.Error(t, err)
+	require.Equal(t, before+1, cannotSuspend(t), "one eviction is counted once")
 
 	w.refuse = nil
 	w.settle()

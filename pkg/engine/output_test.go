@@ -398,6 +398,43 @@ func TestVictimsOfDryRunsAreAMetric(t *testing.T) {
 	require.Empty(t, gathered(t, registry, "dry_run_victims"))
 }
 
+// A unit that gives back what it has taken before a pod of it is on a node has taken that in vain.
+func TestWhatIsTakenInVainIsCounted(t *testing.T) {
+	r := newRig(t, quotasOf(2, testQuota))
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	inVain := func() float64 { return gathered(t, registry, "taken_in_vain_total")[""] }
+	r.queueWith(testQuota, map[string]any{
+		"preemption": map[string]any{"withinQueue": "LowerPriority", "minRunTimeSeconds": int64(0)},
+	})
+	r.allows(testNamespace, "7").lead()
+	r.job("low", "job-low").job("high", "job-high")
+	r.unit("low", 2, withConsumer("job-low"), withStatus(map[string]any{
+		"phase": "Dequeued", "attempts": int64(1), "admissions": []any{
+			map[string]any{"name": "main", "replicas": int64(2), "resources": map[string]any{"cpu": "2"}},
+		},
+	}))
+	high := r.unit("high", 2, withConsumer("job-high"), withPriority(7))
+	r.step()
+	require.Len(t, r.of(writeTake), 1)
+	w := r.of(writeTake)[0]
+	r.engine.Settle(w.Do(t.Context(), r.api.rest))
+	r.drop(w)
+	r.step()
+	r.send() // the other one loses it
+	r.send()
+	require.Equal(t, "Dequeued", r.phase(high))
+	require.Zero(t, inVain(), "its pods may come yet")
+
+	r.api.edit(high, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+	})
+	r.feed(high).step()
+	r.send()
+	require.Equal(t, "Enqueued", r.phase(high))
+	require.Equal(t, 1.0, inVain())
+}
+
 func TestOutstandingIsToldAtOnce(t *testing.T) {
 	r := ready(t, 10)
 	told := map[string]string{}

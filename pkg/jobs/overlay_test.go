@@ -21,11 +21,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // What is written into a job of which parts are kept changes nothing else of it: not its environment, nor its commands.
@@ -63,4 +66,75 @@ func TestNothingElseIsWritten(t *testing.T) {
 			require.Equal(t, edit(whole).Object, overlay.Of(whole, before, edit(before)).Object)
 		})
 	}
+}
+
+// A TrainJob says who manages it in patches, and its runtime knows fields that the queue does not. It is admitted and
+// evicted twice: nothing that others wrote is lost, and nothing that the queue wrote piles up.
+func TestATrainJobIsAdmittedAndEvictedTwice(t *testing.T) {
+	const dir = "testdata/kinds/trainjob/"
+	job := recordedObject(t, dir+"suspended-at-creation.yaml")
+	kind, ok := jobkind.Find(jobkind.KindString(job.GroupVersionKind()))
+	require.True(t, ok)
+	child := recordedObject(t, dir+"children/suspended-at-creation.yaml")
+	set := func(o *unstructured.Unstructured, value any, fields ...string) {
+		require.NoError(t, unstructured.SetNestedField(o.Object, value, fields...))
+	}
+	set(job, []any{map[string]any{
+		"manager": "example.com/tenant", "newer": map[string]any{"field": "kept"},
+		"trainingRuntimeSpec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+			"labels": map[string]any{"team": "a"},
+		}}},
+	}}, "spec", "runtimePatches")
+	set(job, "kept", "spec", "newerField")
+	set(child, "kept", "spec", "newerField")
+	tolerates := corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists}
+	update := podupdate.Update{NodeSelector: map[string]string{"zone": "z"}, Tolerations: []corev1.Toleration{tolerates}}
+	asked, additions := map[string][]podupdate.Update{}, map[string]Addition{}
+	sets, err := Open(kind, WithChild(kind, job, child)).PodSets()
+	require.NoError(t, err)
+	for i := range sets {
+		asked[sets[i].Name] = []podupdate.Update{update}
+		additions[sets[i].Name] = Addition{
+			Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}, Update: update,
+			Annotations: map[string]string{v1alpha1.AnnotationRelatedPodSet: sets[i].Name},
+		}
+	}
+	// written is what becomes of both objects, of which the queue keeps parts.
+	written := func(of [2]*unstructured.Unstructured, change func(*Edit)) [2]*unstructured.Unstructured {
+		kept, err := compact.Expand(compact.Job(kind, of[0].DeepCopy(), false))
+		require.NoError(t, err)
+		edit := EditOf(kind, WithChild(kind, kept, compact.Child(kind, of[1].DeepCopy()))).Copy()
+		before := edit.Copy()
+		change(edit)
+		own, part := Split(edit.object)
+		ownBefore, partBefore := Split(before.object)
+		return [2]*unstructured.Unstructured{
+			overlay.Of(of[0], ownBefore, own), overlay.Of(of[1], partBefore, part),
+		}
+	}
+	admitted := func(e *Edit) {
+		require.NoError(t, e.AddToTemplates(additions))
+		require.NoError(t, e.SetSuspend(false))
+	}
+	evicted := func(e *Edit) {
+		require.NoError(t, e.SetSuspend(true))
+		require.True(t, e.RestoreTemplates(asked))
+	}
+	first := [2]*unstructured.Unstructured{job, child}
+	runs := written(first, admitted)
+	require.Equal(t, job.Object["spec"].(map[string]any)["runtimePatches"],
+		runs[0].Object["spec"].(map[string]any)["runtimePatches"])
+	resumed, err := Open(kind, WithChild(kind, runs[0], runs[1])).PodSets()
+	require.NoError(t, err)
+	for i := range resumed {
+		require.Equal(t, "a", resumed[i].Template.Labels[v1alpha1.LabelQuotaName])
+		require.Contains(t, resumed[i].Template.Spec.Tolerations, tolerates)
+	}
+	waits := written(runs, evicted)
+	require.Equal(t, withoutEmptyMetadata(first[0].Object), withoutEmptyMetadata(waits[0].Object))
+	require.Equal(t, withoutEmptyMetadata(first[1].Object), withoutEmptyMetadata(waits[1].Object))
+	again := written(waits, admitted)
+	require.Equal(t, runs[0].Object, again[0].Object)
+	require.Equal(t, runs[1].Object, again[1].Object)
+	require.Equal(t, waits, written(again, evicted))
 }

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/utils/ptr"
@@ -294,6 +295,29 @@ func TestPromiseOnANodeThatLeft(t *testing.T) {
 	w.clear()
 	w.add(left, nil)
 	require.False(t, w.place(set(pod("second", "cpu", "1"), 1)).Fits)
+}
+
+// What keeps pods from a node may go, or come, without an event of the pods.
+func TestNodesThatChange(t *testing.T) {
+	for name, change := range map[string]func(*v1.Node){
+		"a taint": func(n *v1.Node) { tainted(n) },
+		"a label": func(n *v1.Node) { delete(n.Labels, "pool") },
+		"cordon":  func(n *v1.Node) { n.Spec.Unschedulable = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			good := labelled(node("n", "cpu", "1"), "pool", "a")
+			bad := good.DeepCopy()
+			change(bad)
+			w.add([]*v1.Node{bad}, nil)
+			wanted := set(selecting(pod("w", "cpu", "1"), "pool", "a"), 1)
+			require.False(t, w.place(wanted).Fits)
+			w.cache.UpdateNode(klog.Background(), bad, good)
+			require.True(t, w.place(wanted).Fits)
+			w.cache.UpdateNode(klog.Background(), good, bad)
+			require.False(t, w.place(wanted).Fits)
+		})
+	}
 }
 
 func TestAGangGroupIsPlacedAsOne(t *testing.T) {

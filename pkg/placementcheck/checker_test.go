@@ -252,6 +252,27 @@ scheduler_jobqueue_placement_misses_total{reason="Ended"} 11
 `), string(metrics.PlacementMissesTotal)))
 }
 
+// Nodes are looked at each time that the scheduler reserves quota for a unit. No event of its job has to come when a
+// taint has gone, a label has come, or another job has ended.
+func TestAUnitFindsNodesThatHaveChanged(t *testing.T) {
+	a := reserved("a", 2, 1)
+	w := newWorld(t, 0, a)
+	again := func() { // the scheduler takes the quota back, and reserves it after a while
+		require.NoError(t, w.objects.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+		w.Unit("ns/a", "a", unit.PhaseTimeoutBackoff)
+		a.Status.AdmissionChecks[0].State = ""
+		require.NoError(t, w.objects.Status().Update(t.Context(), a))
+		w.Unit("ns/a", "a", unit.PhaseReserved)
+	}
+	w.Unit("ns/a", "a", unit.PhaseReserved)
+	require.Equal(t, admissioncheck.Retry, w.answered("a").State)
+	again()
+	require.Equal(t, admissioncheck.Retry, w.answered("a").State)
+	w.nodes.room = 3
+	again()
+	require.Equal(t, admissioncheck.Ready, w.answered("a").State)
+}
+
 // A search that panics is a no to one unit, and others are answered.
 func TestAPanicIsANo(t *testing.T) {
 	w := newWorld(t, 5, reserved("a", 2, 1), reserved("b", 2, 1))

@@ -18,10 +18,12 @@ package e2e_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -29,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -55,15 +58,30 @@ func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
+	restricted, closed := c.namespace(t, "silent-restricted"), c.namespace(t, "silent-closed")
+	_, err = c.kube.CoreV1().Namespaces().Patch(t.Context(), restricted, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	c.refusesPods(t, closed)
+
 	held := func(j *batchv1.Job) { j.Annotations[schedulingv1alpha1.AnnotationHold] = "true" }
 	ofClass := func(j *batchv1.Job) { j.Spec.Template.Spec.PriorityClassName = "short-lived" }
 	gated := func(j *batchv1.Job) {
 		j.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/licence"}}
 	}
+	runtime := func(j *batchv1.Job) { j.Spec.Template.Spec.RuntimeClassName = ptr.To("no-such-runtime") }
+	fpga := func(j *batchv1.Job) {
+		one := corev1.ResourceList{"example.com/fpga": resource.MustParse("1")}
+		j.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
+	}
 	c.create(t,
 		newJob(full, "refused", suspended, ofQuota("silent-full")),
 		newJob(ns, "classless", suspended, ofQuota("silent"), ofClass, held),
 		newJob(ns, "gated", suspended, ofQuota("silent"), gated),
+		newJob(ns, "fpga", suspended, ofQuota("silent"), fpga),
+		newJob(ns, "runtimeless", suspended, ofQuota("silent"), runtime),
+		newJob(restricted, "insecure", suspended, ofQuota("silent-full")),
+		newJob(closed, "against-policy", suspended, ofQuota("silent-full")),
 	)
 	c.waitReason(t, ns, "classless", "HeldByOwner")
 	c.create(t, newJob(ns, "giant", suspended, ofQuota("silent"), cpu("9")))
@@ -75,11 +93,17 @@ func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
 
 	// The job is told before it is released as well.
 	c.waitEvent(t, ns, "giant", "Doubtful")
+	c.waitEvent(t, ns, "fpga", "1 of example.com/fpga, and no node")
+	c.waitEvent(t, ns, "fpga", `quota "silent" has no max for example.com/fpga`)
 	for _, want := range []struct{ namespace, job, reason, words string }{
 		{full, "refused", "PodsNotCreated", "exceeded quota: small"},
 		{ns, "classless", "PodsNotCreated", "no PriorityClass with name short-lived was found"},
 		{ns, "gated", "PodsGated", "example.com/licence"},
 		{ns, "giant", "PodsPending", "Insufficient cpu"},
+		{ns, "fpga", "PodsPending", "Insufficient example.com/fpga"},
+		{ns, "runtimeless", "PodsNotCreated", "RuntimeClass"},
+		{restricted, "insecure", "PodsNotCreated", "violates PodSecurity"},
+		{closed, "against-policy", "PodsNotCreated", "nobody runs anything here"},
 	} {
 		t.Run(want.job, func(t *testing.T) {
 			var last string
@@ -105,4 +129,47 @@ func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
 			require.Regexp(t, `the time-out \w+ takes the quota back at \S+ \(in \S+\)`, why)
 		})
 	}
+}
+
+// refusesPods has a policy of the API server refuse each pod of a namespace. It takes a moment to be in force.
+func (c *cluster) refusesPods(t *testing.T, namespace string) {
+	t.Helper()
+	const name = "silent-closed.example.com"
+	policies := c.kube.AdmissionregistrationV1()
+	_, err := policies.ValidatingAdmissionPolicies().Create(t.Context(),
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+						RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+							Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+							Rule: admissionregistrationv1.Rule{
+								APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+							},
+						},
+					}},
+				},
+				Validations: []admissionregistrationv1.Validation{{
+					Expression: fmt.Sprintf("request.namespace != %q", namespace), Message: "nobody runs anything here",
+				}},
+			},
+		}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = policies.ValidatingAdmissionPolicyBindings().Create(t.Context(),
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "try"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "nobody runs anything here")
+	}, soon, pace, "the policy refuses nothing")
 }

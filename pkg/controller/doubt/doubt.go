@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // Reason of the events.
@@ -49,7 +50,7 @@ type Job struct {
 
 // Doubts are sentences, each bounded: why the job may never be admitted or never run.
 func (j *Job) Doubts() (doubts []string) {
-	if j.Demand.Problem != nil {
+	if p := j.Demand.Problem; p != nil && !heldByOwner(p) {
 		return nil // its unit says that
 	}
 	for _, words := range []string{gangTooLarge(j), leastTooLarge(j), noNodeFits(j), unlimited(j), ofParent(j)} {
@@ -58,6 +59,11 @@ func (j *Job) Doubts() (doubts []string) {
 		}
 	}
 	return doubts
+}
+
+// heldByOwner says that nothing is wrong with a job but that its owner wants it to wait.
+func heldByOwner(p *jobunit.Problem) bool {
+	return p.Reason == unitcondition.ReasonHeldByOwner || p.Reason == unitcondition.ReasonSuspendedByOwner
 }
 
 // gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none would be bound.

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
@@ -76,6 +77,20 @@ func TestAReservedJobWaits(t *testing.T) {
 	s := queued(t).resumedByHand().phase(v1alpha1.PhaseReserved)
 	s.FreshUnit = true
 	require.Equal(t, "job suspend=true [Suspended]", describe(s.decide()))
+}
+
+// The next search for nodes is for the pods as they are to be: a job that waits may say that it tolerates other taints.
+func TestChangedTolerationsOfAWaitingJobReachItsUnit(t *testing.T) {
+	for _, phase := range []v1alpha1.QueueUnitPhase{v1alpha1.PhaseEnqueued, v1alpha1.PhaseTimeoutBackoff} {
+		s := queued(t).phase(phase)
+		s.job([]any{map[string]any{"key": "gpu", "operator": "Exists"}}, "spec", "template", "spec", "tolerations")
+		require.Equal(t, "patch unit", describe(s.decide()), phase)
+		s.Unit = s.decide().Do[0].(PatchUnit).After
+		pods, err := podtemplate.Scheduled(s.Unit.Spec.PodSets[0].Template.Raw)
+		require.NoError(t, err)
+		require.Equal(t, []corev1.Toleration{{Key: "gpu", Operator: "Exists"}}, pods.Spec.Tolerations)
+		require.Empty(t, describe(s.decide()))
+	}
 }
 
 // What checks ask for comes into the pods with the write that resumes the job, and goes with its next suspension.

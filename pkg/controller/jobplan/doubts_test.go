@@ -28,6 +28,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 )
 
@@ -76,6 +77,15 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 		"a node has its labels": {selecting("pool", "gpu", "1"), ""},
 		"the node with its labels is too small": {selecting("pool", "gpu", "400m"),
 			"500m of cpu, and no node that is there now has as much"},
+		"no node has its kind of device, and no quota names it": {func(s *scene) *scene {
+			return s.job([]any{map[string]any{"name": "c", "resources": map[string]any{
+				"requests": map[string]any{"cpu": "500m", "example.com/fpga": "1"},
+				"limits":   map[string]any{"example.com/fpga": "1"},
+			}}}, "spec", "template", "spec", "containers").with(func(o *Situation) {
+				o.Cluster = &survey.Cluster{Nodes: sized("1"), Quotas: map[string]survey.Quota{"a": limited("", "cpu")}}
+			})
+		}, "1 of example.com/fpga, and no node that is there now has as much with all else that it asks for (0)\n" +
+			`quota "a" has no max for example.com/fpga`},
 		"it names its node":   {selecting(corev1.LabelHostname, "n", ""), ""},
 		"no quota":            {with(&survey.Cluster{Quotas: map[string]survey.Quota{"b": limited("")}}), ""},
 		"its quota limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{"a": limited("", "cpu")}}), ""},
@@ -88,23 +98,22 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 			`quota "a" is a parent of quotas: Koordinator's webhook refuses its pods`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var said []string
 			actions := c.edit(unqueued(t)).decide().Do
-			kept := actions[0].(CreateUnit).Unit.Annotations[v1alpha1.AnnotationDoubts]
-			for _, action := range actions[1:] {
-				tell, ok := action.(Tell)
-				require.True(t, ok)
-				require.Equal(t, "Doubtful", tell.Event.Reason)
-				require.Equal(t, corev1.EventTypeWarning, tell.Event.Type)
-				said = append(said, tell.Event.Note)
-			}
-			require.Equal(t, strings.Join(said, "\n"), kept)
+			kept, told := actions[0].(CreateUnit).Unit.Annotations[v1alpha1.AnnotationDoubts], actions[1:]
 			if c.want == "" {
-				require.Empty(t, said)
+				require.Empty(t, kept)
+				require.Empty(t, told)
 				return
 			}
-			require.Len(t, said, 1)
-			require.Contains(t, said[0], c.want)
+			said, wanted := strings.Split(kept, "\n"), strings.Split(c.want, "\n")
+			require.Len(t, said, len(wanted))
+			for i := range wanted {
+				require.Contains(t, said[i], wanted[i])
+			}
+			require.Len(t, told, 1, "of events that differ in their words alone, the recorder keeps those of the first")
+			tell, ok := told[0].(Tell)
+			require.True(t, ok)
+			require.Equal(t, event.Warning("Doubtful", "Queue", strings.Join(said, "; ")), tell.Event)
 		})
 	}
 }
@@ -142,4 +151,27 @@ func TestDoubtsEndWithAChangeOfTheJob(t *testing.T) {
 	step, ok := s.decide().Do[0].(PatchUnit)
 	require.True(t, ok, "the unit asks for one pod")
 	require.NotContains(t, step.After.Annotations, v1alpha1.AnnotationDoubts)
+}
+
+// A job that its owner holds is told as well, and need not wait for the end of the hold. The hold is no change of what
+// it asks for.
+func TestAJobOnHoldIsToldOfDoubts(t *testing.T) {
+	s := unqueued(t).job(map[string]any{v1alpha1.AnnotationHold: "true"}, "metadata", "annotations").
+		with(func(o *Situation) { o.Cluster = &survey.Cluster{Nodes: sized("400m")} })
+	d := s.decide()
+	require.Len(t, d.Do, 2)
+	require.Equal(t, "Doubtful", d.Do[1].(Tell).Event.Reason)
+	s.Unit = d.Do[0].(CreateUnit).Unit
+	s.Unit.UID, s.Unit.ResourceVersion, s.Unit.Status.Phase, s.FreshUnit = "unit-1", "10", v1alpha1.PhaseEnqueued, true
+	const small = "no node that is there now has as much"
+	require.Contains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], small)
+	for _, hold := range []map[string]any{{}, {v1alpha1.AnnotationHold: "true"}, {}} {
+		s.job(hold, "metadata", "annotations")
+		step, ok := s.decide().Do[0].(PatchUnit)
+		require.True(t, ok, describe(s.decide()))
+		s.Unit = step.After
+		require.Contains(t, s.Unit.Annotations[v1alpha1.AnnotationDoubts], small)
+	}
+	s.job(int64(1), "spec", "completions")
+	require.NotContains(t, s.decide().Do[0].(PatchUnit).After.Annotations, v1alpha1.AnnotationDoubts)
 }

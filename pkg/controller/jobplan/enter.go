@@ -107,9 +107,8 @@ func create(s *Situation) []Action {
 	if doubts := about.Doubts(); len(doubts) > 0 {
 		u = u.DeepCopy()
 		jobunit.Annotate(u, v1alpha1.AnnotationDoubts, strings.Join(doubts, "\n"))
-		for _, words := range doubts {
-			actions = append(actions, tell(event.Warning(doubt.Reason, "Queue", words)))
-		}
+		// In one event: of several that differ in their notes alone, the recorder keeps the first and counts the others.
+		actions = append(actions, tell(event.Warning(doubt.Reason, "Queue", event.Short(strings.Join(doubts, "; ")))))
 	}
 	actions[0] = CreateUnit{Unit: u, Event: event.Normal("Queued", "Queue", note)}
 	return actions

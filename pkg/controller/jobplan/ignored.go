@@ -17,6 +17,9 @@ limitations under the License.
 package jobplan
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -33,13 +36,11 @@ func ignoredKeys(s *Situation) []Action {
 		honoured = append(honoured, v1alpha1.LabelPreemptibleFallback)
 	}
 	words := formerkey.Ignored(formerkey.Job, s.Job.Object.GetLabels(), s.Job.Object.GetAnnotations(), honoured...)
-	var told []Action
-	for _, words := range []string{words, s.Further.Ignored} {
-		if words != "" {
-			told = append(told, tell(event.Warning(formerkey.Reason, "Queue", event.Short(words))))
-		}
+	said := slices.DeleteFunc([]string{words, s.Further.Ignored}, func(words string) bool { return words == "" })
+	if len(said) == 0 {
+		return nil
 	}
-	return told
+	return []Action{tell(event.Warning(formerkey.Reason, "Queue", event.Short(strings.Join(said, "; "))))}
 }
 
 // unkept tells of a job that asks to keep what it holds, while its unit was admitted without.

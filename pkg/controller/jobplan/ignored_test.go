@@ -36,6 +36,10 @@ func TestIgnoredKeys(t *testing.T) {
 	require.Contains(t, note, "scheduling.x-k8s.io/suspend has no effect")
 	require.NotContains(t, note, "xx")
 
+	s.Further.Ignored = "kueue.x-k8s.io/elastic-job has no effect"
+	require.Equal(t, "create unit [Queued]; tell [IgnoredKey]", describe(s.decide()), "the recorder keeps the first alone")
+	require.Equal(t, note+"; "+s.Further.Ignored, s.decide().Do[1].(Tell).Event.Note)
+
 	s.Kind.SuspendAnnotation = "scheduling.x-k8s.io/suspend"
 	require.NotContains(t, s.decide().Do[1].(Tell).Event.Note, "scheduling.x-k8s.io/suspend")
 }

@@ -243,6 +243,41 @@ status: {conditions: [{type: Suspended, status: "True"}]}
 	require.Equal(t, "job suspend=false [Admitted]", describe(has.decide()))
 }
 
+// Spark ends executors that it does not need, and asks for them again: their quota stays. It falls with what the
+// application asks for, and what comes back is asked for again.
+func TestExecutorsThatSparkEndsKeepTheirQuota(t *testing.T) {
+	s := sceneOf(t, "SparkApplication.v1beta2.sparkoperator.k8s.io", `
+spec:
+  mode: cluster
+  batchScheduler: koord-scheduler
+  driver: {cores: 1, memory: 512m}
+  executor: {cores: 1, memory: 512m}
+  dynamicAllocation: {enabled: true, initialExecutors: 4, minExecutors: 1}
+status:
+  applicationState: {state: RUNNING}
+  executorState: {a: RUNNING, b: RUNNING, c: RUNNING, d: RUNNING}
+`).withUnit(v1alpha1.PhaseRunning)
+	require.Equal(t, "5", s.Unit.Spec.Request.Cpu().String())
+	for _, state := range []string{"COMPLETED", "RUNNING"} {
+		s.job(map[string]any{"a": "RUNNING", "b": state, "c": state, "d": state}, "status", "executorState")
+		for _, action := range s.decide().Do {
+			require.IsType(t, Report{}, action, "it says how many run")
+		}
+		require.Empty(t, s.Job.Reclaimable())
+		require.True(t, s.Job.AllReady(5))
+	}
+	for _, step := range []struct {
+		initial int64
+		asks    string
+	}{{2, "3"}, {4, "5"}, {0, "2"}} {
+		s.job(step.initial, "spec", "dynamicAllocation", "initialExecutors")
+		patch, ok := s.decide().Do[0].(PatchUnit)
+		require.True(t, ok)
+		s.Unit = patch.After
+		require.Equal(t, step.asks, s.Unit.Spec.Request.Cpu().String())
+	}
+}
+
 // The labels of a TrainJob's pods are written into its JobSet, before it is resumed.
 func TestResumeWritesIntoTheChild(t *testing.T) {
 	s := trainJob(t, true, true).withUnit(v1alpha1.PhaseDequeued)

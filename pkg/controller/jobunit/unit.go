@@ -268,8 +268,20 @@ func Corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 	if equality.Semantic.DeepEqual(u, have) {
 		return nil
 	}
-	delete(u.Annotations, v1alpha1.AnnotationDoubts) // they were about the job as it was
+	if u.Annotations[v1alpha1.AnnotationDoubts] != "" && !heldOrLetGo(u, have) {
+		delete(u.Annotations, v1alpha1.AnnotationDoubts) // they were about the job as it was
+	}
 	return u
+}
+
+// heldOrLetGo says that two states of a unit differ in whether its owner wants it to wait, and in nothing else.
+func heldOrLetGo(u, have *v1alpha1.QueueUnit) bool {
+	plain := u.DeepCopy()
+	plain.Spec.Active = have.Spec.Active
+	for _, key := range []string{v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationHold, v1alpha1.AnnotationActive} {
+		Set(plain.Annotations, key, have.Annotations[key])
+	}
+	return equality.Semantic.DeepEqual(plain, have)
 }
 
 // TakenOver is the unit of another controller with the job that it stands for, its owner and its labels as want has

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -121,6 +122,34 @@ func TestGateFollowsOwners(t *testing.T) {
 				return nil
 			}
 			require.Equal(t, tt.want, gate.verdict(pod))
+		})
+	}
+}
+
+// Whoever writes owner references can have pods own each other. Those that control nothing are not followed, and the
+// walk along controllers ends.
+func TestTheGateEndsWherePodsOwnEachOther(t *testing.T) {
+	for name, tt := range map[string]struct {
+		controls bool
+		asked    int
+	}{"as controllers": {true, jobkind.MostOwners}, "not as controllers": {false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			ref := ownedBy("Pod", "v1", "o1")
+			ref.Controller = &tt.controls
+			pod := jobPod("j", quotaLabel)
+			pod.OwnerReferences = []metav1.OwnerReference{*ref}
+			gate := w.gate(t, managedjobs.Jobs{Kinds: managedjobs.KindsNamed(
+				"Job.v1.batch", "SparkApplication.v1beta2.sparkoperator.k8s.io")})
+			asked := 0
+			gate.Pod = func(namespace, name string) *corev1.Pod {
+				asked++
+				return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Namespace: namespace, Name: name, UID: types.UID(name), OwnerReferences: pod.OwnerReferences,
+				}}
+			}
+			require.Equal(t, foreign, gate.verdict(pod))
+			require.Equal(t, tt.asked, asked)
 		})
 	}
 }
