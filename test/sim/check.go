@@ -422,7 +422,7 @@ func (c *checker) use(d *decision) map[string]*use {
 			continue
 		}
 		// Never more than it asks for now: the pods that are still to come bound what is held beyond those that are there.
-		held := heldOf(o).each(askedBy(unitOf(o)), least)
+		held := heldOf(o).each(askedByAdmitted(unitOf(o)), least)
 		charge(o, held.plus(own[consumerOf(o)], -1).each(amounts{}, greatest), 1)
 	}
 	for _, p := range c.remnants(d) {
