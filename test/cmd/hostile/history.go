@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
@@ -32,18 +33,19 @@ import (
 // history judges every state of the store in its order: all that is promised to the victim, and for the hostile tenant
 // that it takes no more than its own.
 type history struct {
-	victim *victim
+	victim, honest *worker
 
 	mu      sync.Mutex
 	checker *checker.Checker // of the victim's quota and namespace
 	charges *checker.Charges // of both tenants
 	now     *checker.Checker // says what there is of both; the hostile tenant's objects break its rules
 	states  int
+	evicted evictions
 }
 
-func newHistory(v *victim, queued bool) *history {
+func newHistory(victim, honest *worker, queued bool) *history {
 	return &history{
-		victim:  v,
+		victim: victim, honest: honest, evicted: newEvictions(),
 		checker: checker.New(map[string]checker.Order{victimQuota: checker.ByPriority}),
 		charges: checker.NewCharges(queued, map[string]string{victimQuota: victimNamespace}),
 		now:     checker.New(nil),
@@ -63,10 +65,14 @@ func (h *history) note(change observer.Change) error {
 	h.now.Apply(e)
 	switch o := change.Object.(type) {
 	case *batchv1.Job:
+		for _, w := range []*worker{h.victim, h.honest} {
+			if o.Namespace == w.namespace {
+				w.note(o, time.Now())
+			}
+		}
 		if o.Namespace != victimNamespace {
 			return nil
 		}
-		h.victim.note(o, time.Now())
 	case *unstructured.Unstructured:
 		// Of the victim's quota alone: what runs in the levels above is not all the queue's to decide.
 		quota := e.Object.(checker.Quota)
@@ -75,6 +81,11 @@ func (h *history) note(change observer.Change) error {
 		}
 		quota.Parent = ""
 		e.Object = quota
+	case *v1alpha1.QueueUnit:
+		h.evicted.note(o)
+		if o.Namespace != victimNamespace {
+			return nil
+		}
 	case metav1.Object:
 		if o.GetNamespace() != victimNamespace {
 			return nil
@@ -104,6 +115,13 @@ func starvation(gap time.Duration) []checker.Violation {
 	}
 	return []checker.Violation{{Rule: starved, Subject: victimNamespace, Message: fmt.Sprintf(
 		"no job was done for %s", gap.Round(100*time.Millisecond))}}
+}
+
+// evictions so far, by whose and why.
+func (h *history) evictions() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.evicted.byName()
 }
 
 // judge says what was broken, once the victim waits for nothing more: every job of its own ran once to its end.

@@ -49,7 +49,8 @@ func (b *book) write(object any) {
 
 func newBook(t *testing.T) *book {
 	t.Helper()
-	b := &book{history: newHistory(newVictim(fake.NewClientset()), true), t: t}
+	client := fake.NewClientset()
+	b := &book{history: newHistory(newWorker(client, victimLoad), newWorker(client, honestLoad), true), t: t}
 	b.write(&unstructured.Unstructured{Object: map[string]any{
 		"kind":     "ElasticQuota",
 		"metadata": map[string]any{"name": victimQuota, "labels": map[string]any{v1alpha1.LabelQuotaParent: companyQuota}},
@@ -61,7 +62,7 @@ func newBook(t *testing.T) *book {
 // runs plays the life of a job of the victim, which is admitted or not.
 func (b *book) runs(admitted bool) {
 	uid := b.victim.submit(b.t.Context())
-	job := victimJob(1)
+	job := victimLoad.job(1)
 	job.UID = "j"
 	b.victim.jobs = map[string]string{"j": victimNamespace + "/" + job.Name}
 	require.Empty(b.t, uid, "the fake gives none")
@@ -102,7 +103,7 @@ func TestAVictimThatWorksUndisturbed(t *testing.T) {
 func TestAVictimsJobThatWaitsForEver(t *testing.T) {
 	b := newBook(t)
 	b.victim.jobs["j"] = victimNamespace + "/work-00001"
-	b.write(func() *batchv1.Job { j := victimJob(1); j.UID = "j"; return j }())
+	b.write(func() *batchv1.Job { j := victimLoad.job(1); j.UID = "j"; return j }())
 	_, _, found := b.judge()
 	require.Len(t, found, 1)
 	require.Equal(t, checker.Lost, found[0].Rule)

@@ -88,12 +88,15 @@ func tellFirmMember(g *generator) {
 	}
 }
 
-// tellForNothing makes and deletes jobs that no node takes, each of which may have others evicted.
+// tellForNothing makes and deletes jobs that no node takes, each of which may have others evicted: they are within the
+// min of a quota that borrows nothing.
 func tellForNothing(g *generator) {
 	for i := range 4 {
 		name := g.name()
 		j := job(name)
 		put(j, object{"no": "node"}, "spec", "template", "spec", "nodeSelector")
+		put(j, otherQuota, "metadata", "labels", v1alpha1.LabelQuotaName)
+		put(j, otherQuota, "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName)
 		g.create(jobKind, name, j)
 		g.remove(1+i, jobKind, collection(jobKind, hostileNamespace)+"/"+name)
 	}

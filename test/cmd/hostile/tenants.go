@@ -28,6 +28,7 @@ const (
 	hostileUser      = "mallory"
 	hostileNamespace = "hostile"
 	victimNamespace  = "victim"
+	honestNamespace  = "borrower"
 	companyQuota     = "company"
 	victimQuota      = "victims"
 	hostileQuota     = "hostiles"
