@@ -18,12 +18,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
@@ -41,11 +44,16 @@ type history struct {
 	now     *checker.Checker // says what there is of both; the hostile tenant's objects break its rules
 	states  int
 	evicted evictions
+	// slow has the UIDs of jobs whose pods would keep quota for long after it was taken back. heldSlowly are units of such
+	// jobs that held some, and byAlias counts the states in which another unit of their namespace did.
+	slow       map[types.UID]bool
+	heldSlowly []checker.Violation
+	byAlias    int
 }
 
 func newHistory(victim, honest *worker, queued bool) *history {
 	return &history{
-		victim: victim, honest: honest, evicted: newEvictions(),
+		victim: victim, honest: honest, evicted: newEvictions(), slow: map[types.UID]bool{},
 		checker: checker.New(map[string]checker.Order{victimQuota: checker.ByPriority}),
 		charges: checker.NewCharges(queued, map[string]string{victimQuota: victimNamespace}),
 		now:     checker.New(nil),
@@ -65,6 +73,7 @@ func (h *history) note(change observer.Change) error {
 	h.now.Apply(e)
 	switch o := change.Object.(type) {
 	case *batchv1.Job:
+		h.slow[o.UID] = isSlow(&o.Spec.Template)
 		for _, w := range []*worker{h.victim, h.honest} {
 			if o.Namespace == w.namespace {
 				w.note(o, time.Now())
@@ -83,6 +92,7 @@ func (h *history) note(change observer.Change) error {
 		e.Object = quota
 	case *v1alpha1.QueueUnit:
 		h.evicted.note(o)
+		h.noteAliased(o)
 		if o.Namespace != victimNamespace {
 			return nil
 		}
@@ -94,6 +104,30 @@ func (h *history) note(change observer.Change) error {
 	h.checker.Apply(e)
 	return nil
 }
+
+// mostTermination is what the tenancy policies allow where nobody has set another bound.
+const mostTermination = 3600
+
+func isSlow(template *corev1.PodTemplateSpec) bool {
+	seconds := template.Spec.TerminationGracePeriodSeconds
+	return len(template.Finalizers) > 0 || seconds != nil && *seconds > mostTermination
+}
+
+// noteAliased takes note of what is held in the namespace that only an alias has queued.
+func (h *history) noteAliased(u *v1alpha1.QueueUnit) {
+	if u.Namespace != aliasedNamespace || len(u.Status.Admissions) == 0 || u.Spec.ConsumerRef == nil {
+		return
+	}
+	if !h.slow[u.Spec.ConsumerRef.UID] {
+		h.byAlias++
+		return
+	}
+	h.heldSlowly = append(h.heldSlowly, checker.Violation{
+		Rule: heldSlowly, Subject: u.Namespace + "/" + u.Name, Message: "holds quota, which its pods would keep"})
+}
+
+// heldSlowly is a rule: a job whose pods have finalizers, or too long a grace, holds no quota.
+const heldSlowly checker.Rule = "HeldSlowly"
 
 // left says what is still there.
 func (h *history) left() []checker.Violation {
@@ -117,11 +151,11 @@ func starvation(gap time.Duration) []checker.Violation {
 		"no job was done for %s", gap.Round(100*time.Millisecond))}}
 }
 
-// evictions so far, by whose and why.
-func (h *history) evictions() map[string]int {
+// evictions so far, by whose and why, and in how many states something was held by an alias.
+func (h *history) evictions() (byName map[string]int, byAlias int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.evicted.byName()
+	return h.evicted.byName(), h.byAlias
 }
 
 // judge says what was broken, once the victim waits for nothing more: every job of its own ran once to its end.
@@ -131,5 +165,5 @@ func (h *history) judge() (done, states int, found []checker.Violation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	done, found = h.checker.Finish(h.victim.jobs)
-	return done, h.states, append(found, h.charges.Violations()...)
+	return done, h.states, slices.Concat(found, h.charges.Violations(), h.heldSlowly)
 }

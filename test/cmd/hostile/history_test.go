@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
@@ -132,6 +133,36 @@ func TestForgedOwnersBlameNobody(t *testing.T) {
 	_, _, found = b.judge()
 	require.Len(t, found, 1)
 	require.Equal(t, checker.ForeignCharge, found[0].Rule)
+}
+
+func TestASlowJobHoldsNothing(t *testing.T) {
+	for name, spoil := range map[string]func(*corev1.PodTemplateSpec){
+		"":            func(*corev1.PodTemplateSpec) {},
+		"a finalizer": func(p *corev1.PodTemplateSpec) { p.Finalizers = []string{"example.com/kept"} },
+		"a long grace": func(p *corev1.PodTemplateSpec) {
+			p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](mostTermination + 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			job := honestLoad.job(1)
+			job.Namespace, job.UID = aliasedNamespace, "j"
+			spoil(&job.Spec.Template)
+			b.write(job)
+			unit := unitOf("u", hostileQuota, "1")
+			unit.Namespace, unit.Spec.ConsumerRef = aliasedNamespace, &corev1.ObjectReference{UID: "j"}
+			b.write(unit)
+			_, _, found := b.judge()
+			_, byAlias := b.evictions()
+			if name == "" {
+				require.Empty(t, found)
+				require.Equal(t, 1, byAlias)
+				return
+			}
+			require.Equal(t, heldSlowly, found[0].Rule)
+			require.Zero(t, byAlias)
+		})
+	}
 }
 
 func cores(amount string) corev1.ResourceList {

@@ -65,6 +65,7 @@ type result struct {
 	peak       map[string]int64
 	restarts   int
 	evictions  map[string]int // by whose and why
+	byAlias    int            // states in which a job that an alias queued held quota
 	violations []checker.Violation
 }
 
@@ -243,7 +244,7 @@ func (r *round) conclude(ctx context.Context, begin, from, to time.Time) (*resul
 		requests:  r.tenant.counts(),
 		perMinute: r.victim.perMinute(from, to), gap: r.victim.longestGap(begin, from, to),
 	}
-	s.evictions = r.history.evictions()
+	s.evictions, s.byAlias = r.history.evictions()
 	var left []checker.Violation
 	if r.managed {
 		var err error

@@ -48,6 +48,8 @@ type summary struct {
 	States           int     `json:"states"` // of the store that were checked
 	// Evictions by round, and by whose units lost what they held, and why.
 	Evictions map[string]map[string]int `json:"evictions"`
+	// ByAlias is in how many states a job held quota that only an alias has queued.
+	ByAlias int `json:"heldByAlias"`
 }
 
 func summarize(o options, unmanaged, managed *result) *summary {
@@ -62,6 +64,7 @@ func summarize(o options, unmanaged, managed *result) *summary {
 		VictimLongestGap: rounded(managed.gap.Seconds()),
 		VictimJobs:       managed.victimJobs + unmanaged.victimJobs, States: managed.states + unmanaged.states,
 		Evictions: map[string]map[string]int{"managed": managed.evictions, "unmanaged": unmanaged.evictions},
+		ByAlias:   managed.byAlias,
 	}
 	s.Violations = len(s.Found)
 	return s
@@ -93,6 +96,9 @@ func (s *summary) failures(minRatio float64) (all []string) {
 	}
 	if s.Evictions["unmanaged"][takenOfHonest] == 0 {
 		all = append(all, "nothing was taken where nothing manages the hostile objects: the rounds cannot be compared")
+	}
+	if s.ByAlias == 0 {
+		all = append(all, "no job was admitted by an alias: there is no attack by that way")
 	}
 	if s.ProcessesRestarted > 0 {
 		all = append(all, fmt.Sprintf("%d processes ended", s.ProcessesRestarted))

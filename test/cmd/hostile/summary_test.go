@@ -44,7 +44,7 @@ func good() (unmanaged, managed *result) {
 	managed = &result{
 		requests:  map[string]count{jobKind: {Made: 3, Refused: 4}, unitKind: {Made: 2}},
 		perMinute: 95, peak: map[string]int64{"scheduler": 10, "controller": 20},
-		evictions: map[string]int{takenOfHostile: 4, "hostile QueueDrained": 1},
+		evictions: map[string]int{takenOfHostile: 4, "hostile QueueDrained": 1}, byAlias: 1,
 	}
 	return unmanaged, managed
 }
@@ -80,6 +80,7 @@ func TestWhatFailsARun(t *testing.T) {
 		"nothing to compare with":          func(u, _ *result) { u.perMinute = 0 },
 		"nothing that was taken":           func(_, m *result) { delete(m.evictions, takenOfHostile) },
 		"nothing that was taken otherwise": func(u, _ *result) { u.evictions = nil },
+		"no job by an alias":               func(_, m *result) { m.byAlias = 0 },
 		"no hostile objects":               func(_, m *result) { m.requests = nil },
 		"a bound that the tenant changed": func(_, m *result) {
 			m.requests[namespaceKind] = count{Changed: 1}

@@ -120,3 +120,25 @@ func tellPromoted(g *generator) {
 	g.create(jobKind, name, j)
 	g.patch(2, jobKind, name, annotated(v1alpha1.AnnotationPriority, "-2147483648"))
 }
+
+// tellSlow makes jobs in a namespace that only an alias has queued. One ends as it should, and others would keep their
+// quota for long after it was taken back.
+func tellSlow(g *generator) {
+	for _, change := range []object{
+		{},
+		{"metadata": object{"finalizers": []any{"example.com/kept"}}},
+		{"spec": object{"terminationGracePeriodSeconds": 365 * 24 * 3600}},
+	} {
+		name := g.name()
+		j := job(name)
+		put(j, aliasedNamespace, "metadata", "namespace")
+		put(j, object{aliasLabel: "theirs"}, "metadata", "labels")
+		put(j, nil, "spec", "template", "metadata", "labels")
+		for part, fields := range change {
+			for key, value := range fields.(object) {
+				put(j, value, "spec", "template", part, key)
+			}
+		}
+		g.createAs(jobKind, collection(jobKind, aliasedNamespace), name, encode(j))
+	}
+}
