@@ -87,7 +87,8 @@ func TestAPlanReachesEverything(t *testing.T) {
 	require.Contains(t, text, long(1<<20))
 	for _, attack := range []string{
 		`"fill":"` + long(mostAnnotations-800) + `"`, `"finalizers":["example.com/kept"]`, `"controller":true`,
-		`"koord-queue/hold":"true"`, `"active":false`, `gang.scheduling.koordinator.sh/groups`,
+		`"koord-queue/hold":"true"`, `"active":false`, `"terminationGracePeriodSeconds":31536000`,
+		`gang.scheduling.koordinator.sh/groups`,
 	} {
 		require.Contains(t, text, attack)
 	}

@@ -33,19 +33,23 @@ import (
 // The run to compare with: the API server stores the same objects, after the same checks, and nothing manages them.
 // Jobs of the hostile namespace are not managed there, and its units are of a twin of their kind, in a group that
 // nobody reads.
+//
+// An honest tenant borrows in both rounds, from the same quota as the hostile one. So the victim takes its min back in
+// both, and what that costs it with borrowers who do as they are asked is no part of the difference.
 const (
 	group     = "scheduling.x-k8s.io"
 	twinGroup = "scheduling.twin.test"
 )
 
-// managesVictimAlone is the configuration of what is managed there.
-const managesVictimAlone = `apiVersion: v1
+// managesOthersAlone is the configuration of what is managed there.
+const managesOthersAlone = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: koord-jobqueue-managed-jobs, namespace: koord-queue}
 data:
   managedJobs: |
     kinds: [Job.v1.batch]
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + victimNamespace + `}}
+    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In,
+      values: [` + victimNamespace + `, ` + honestNamespace + `]}]}
 `
 
 // twinOf names the twin group in a path or a body.
@@ -64,8 +68,8 @@ var (
 
 // leaveHostileUnmanaged makes a fresh installation the one to compare with.
 func leaveHostileUnmanaged(ctx context.Context, cp *controlplane.ControlPlane, client dynamic.Interface) error {
-	if err := cp.Apply(ctx, []byte(managesVictimAlone)); err != nil {
-		return fmt.Errorf("manage the victim's namespace alone: %w", err)
+	if err := cp.Apply(ctx, []byte(managesOthersAlone)); err != nil {
+		return fmt.Errorf("leave the hostile namespace unmanaged: %w", err)
 	}
 	for _, plural := range []string{unitKind, queueKind} {
 		crd, err := client.Resource(definitions).Get(ctx, plural+"."+group, metav1.GetOptions{})

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
@@ -49,7 +50,8 @@ func (b *book) write(object any) {
 
 func newBook(t *testing.T) *book {
 	t.Helper()
-	b := &book{history: newHistory(newVictim(fake.NewClientset()), true), t: t}
+	client := fake.NewClientset()
+	b := &book{history: newHistory(newWorker(client, victimLoad), newWorker(client, honestLoad), true), t: t}
 	b.write(&unstructured.Unstructured{Object: map[string]any{
 		"kind":     "ElasticQuota",
 		"metadata": map[string]any{"name": victimQuota, "labels": map[string]any{v1alpha1.LabelQuotaParent: companyQuota}},
@@ -61,7 +63,7 @@ func newBook(t *testing.T) *book {
 // runs plays the life of a job of the victim, which is admitted or not.
 func (b *book) runs(admitted bool) {
 	uid := b.victim.submit(b.t.Context())
-	job := victimJob(1)
+	job := victimLoad.job(1)
 	job.UID = "j"
 	b.victim.jobs = map[string]string{"j": victimNamespace + "/" + job.Name}
 	require.Empty(b.t, uid, "the fake gives none")
@@ -102,7 +104,7 @@ func TestAVictimThatWorksUndisturbed(t *testing.T) {
 func TestAVictimsJobThatWaitsForEver(t *testing.T) {
 	b := newBook(t)
 	b.victim.jobs["j"] = victimNamespace + "/work-00001"
-	b.write(func() *batchv1.Job { j := victimJob(1); j.UID = "j"; return j }())
+	b.write(func() *batchv1.Job { j := victimLoad.job(1); j.UID = "j"; return j }())
 	_, _, found := b.judge()
 	require.Len(t, found, 1)
 	require.Equal(t, checker.Lost, found[0].Rule)
@@ -131,6 +133,36 @@ func TestForgedOwnersBlameNobody(t *testing.T) {
 	_, _, found = b.judge()
 	require.Len(t, found, 1)
 	require.Equal(t, checker.ForeignCharge, found[0].Rule)
+}
+
+func TestASlowJobHoldsNothing(t *testing.T) {
+	for name, spoil := range map[string]func(*corev1.PodTemplateSpec){
+		"":            func(*corev1.PodTemplateSpec) {},
+		"a finalizer": func(p *corev1.PodTemplateSpec) { p.Finalizers = []string{"example.com/kept"} },
+		"a long grace": func(p *corev1.PodTemplateSpec) {
+			p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](mostTermination + 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			job := honestLoad.job(1)
+			job.Namespace, job.UID = aliasedNamespace, "j"
+			spoil(&job.Spec.Template)
+			b.write(job)
+			unit := unitOf("u", hostileQuota, "1")
+			unit.Namespace, unit.Spec.ConsumerRef = aliasedNamespace, &corev1.ObjectReference{UID: "j"}
+			b.write(unit)
+			_, _, found := b.judge()
+			_, byAlias := b.evictions()
+			if name == "" {
+				require.Empty(t, found)
+				require.Equal(t, 1, byAlias)
+				return
+			}
+			require.Equal(t, heldSlowly, found[0].Rule)
+			require.Zero(t, byAlias)
+		})
+	}
 }
 
 func cores(amount string) corev1.ResourceList {

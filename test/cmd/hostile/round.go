@@ -46,7 +46,8 @@ type round struct {
 	kube    kubernetes.Interface
 	say     func(format string, args ...any)
 
-	victim   *victim
+	victim   *worker
+	honest   *worker
 	tenant   *tenant
 	history  *history
 	observer *observer.Observer
@@ -63,6 +64,8 @@ type result struct {
 	states     int
 	peak       map[string]int64
 	restarts   int
+	evictions  map[string]int // by whose and why
+	byAlias    int            // states in which a job that an alias queued held quota
 	violations []checker.Violation
 }
 
@@ -137,11 +140,11 @@ func (r *round) connect() (err error) {
 	if r.dyn, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
-	r.victim = newVictim(r.kube)
+	r.victim, r.honest = newWorker(r.kube, victimLoad), newWorker(r.kube, honestLoad)
 	if r.tenant, err = newTenant(config, r.managed, r.victim.uid); err != nil {
 		return err
 	}
-	r.history = newHistory(r.victim, r.managed)
+	r.history = newHistory(r.victim, r.honest, r.managed)
 	r.watch = newWatch(r.cp)
 	r.observer, err = observer.New(r.cp.URL(controlplane.Etcd), r.history.note)
 	return err
@@ -204,8 +207,10 @@ func (r *round) run(ctx context.Context, actions []action) (*result, error) {
 	worked := make(chan struct{})
 	go func() {
 		defer close(worked)
-		r.victim.run(ctx, end, patience)
+		r.victim.run(ctx, begin, end, patience)
 	}()
+	// What it still has to do then ends after the hostile tenant has left.
+	go r.honest.run(ctx, begin, end, 0)
 	progress, stop := context.WithCancel(ctx)
 	defer stop()
 	go r.progress(progress)
@@ -216,7 +221,7 @@ func (r *round) run(ctx context.Context, actions []action) (*result, error) {
 		return nil, ctx.Err()
 	}
 	r.say("the time is over and the victim waits for nothing more")
-	return r.conclude(ctx, begin.Add(warmUp), end)
+	return r.conclude(ctx, begin, begin.Add(warmUp), end)
 }
 
 // progress prints a line every few seconds.
@@ -233,11 +238,13 @@ func (r *round) progress(ctx context.Context) {
 }
 
 // conclude has the hostile tenant leave, and looks at what is left.
-func (r *round) conclude(ctx context.Context, from, to time.Time) (*result, error) {
+func (r *round) conclude(ctx context.Context, begin, from, to time.Time) (*result, error) {
 	const patience = 2 * time.Minute
 	s := &result{
-		requests: r.tenant.counts(), perMinute: r.victim.perMinute(from, to), gap: r.victim.longestGap(from, to),
+		requests:  r.tenant.counts(),
+		perMinute: r.victim.perMinute(from, to), gap: r.victim.longestGap(begin, from, to),
 	}
+	s.evictions, s.byAlias = r.history.evictions()
 	var left []checker.Violation
 	if r.managed {
 		var err error

@@ -58,6 +58,7 @@ var stories = []struct {
 	{2, tellForNothing},
 	{2, tellOnAndOff},
 	{1, tellPromoted},
+	{2, tellSlow},
 }
 
 // tellJob makes a job with the worst fields, and changes it later.

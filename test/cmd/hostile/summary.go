@@ -46,6 +46,10 @@ type summary struct {
 	VictimLongestGap float64 `json:"victimLongestGapSeconds"`
 	VictimJobs       int     `json:"victimJobs"`
 	States           int     `json:"states"` // of the store that were checked
+	// Evictions by round, and by whose units lost what they held, and why.
+	Evictions map[string]map[string]int `json:"evictions"`
+	// ByAlias is in how many states a job held quota that only an alias has queued.
+	ByAlias int `json:"heldByAlias"`
 }
 
 func summarize(o options, unmanaged, managed *result) *summary {
@@ -59,6 +63,8 @@ func summarize(o options, unmanaged, managed *result) *summary {
 			"managed": rounded(managed.perMinute), "unmanaged": rounded(unmanaged.perMinute)},
 		VictimLongestGap: rounded(managed.gap.Seconds()),
 		VictimJobs:       managed.victimJobs + unmanaged.victimJobs, States: managed.states + unmanaged.states,
+		Evictions: map[string]map[string]int{"managed": managed.evictions, "unmanaged": unmanaged.evictions},
+		ByAlias:   managed.byAlias,
 	}
 	s.Violations = len(s.Found)
 	return s
@@ -85,6 +91,15 @@ func (s *summary) failures(minRatio float64) (all []string) {
 	if n := s.Requests[namespaceKind].Changed; n > 0 {
 		all = append(all, fmt.Sprintf("the hostile tenant changed the bound of its priorities %d times", n))
 	}
+	if s.Evictions["managed"][takenOfHostile] == 0 {
+		all = append(all, "nothing was taken: the attack on preemption did not happen")
+	}
+	if s.Evictions["unmanaged"][takenOfHonest] == 0 {
+		all = append(all, "nothing was taken where nothing manages the hostile objects: the rounds cannot be compared")
+	}
+	if s.ByAlias == 0 {
+		all = append(all, "no job was admitted by an alias: there is no attack by that way")
+	}
 	if s.ProcessesRestarted > 0 {
 		all = append(all, fmt.Sprintf("%d processes ended", s.ProcessesRestarted))
 	}
@@ -104,6 +119,11 @@ func (s *summary) print(w io.Writer, minRatio float64) {
 	}
 	fmt.Fprintf(w, "Victim: %.1f jobs a minute beside them, %.1f where nothing manages them: %.3f\n",
 		s.VictimJobsPerMinute["managed"], s.VictimJobsPerMinute["unmanaged"], s.VictimThroughputRatio)
+	for _, round := range []string{"managed", "unmanaged"} {
+		for _, what := range slices.Sorted(maps.Keys(s.Evictions[round])) {
+			fmt.Fprintf(w, "Evicted, %9s: %5d %s\n", round, s.Evictions[round][what], what)
+		}
+	}
 	fmt.Fprintf(w, "Peaks of memory: scheduler %d MiB (%d), controller %d MiB (%d); processes that ended: %d\n",
 		s.PeakRSSBytes["scheduler"]>>20, s.UnmanagedRSSBytes["scheduler"]>>20,
 		s.PeakRSSBytes["controller"]>>20, s.UnmanagedRSSBytes["controller"]>>20, s.ProcessesRestarted)

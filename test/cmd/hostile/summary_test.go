@@ -31,15 +31,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 func good() (unmanaged, managed *result) {
-	unmanaged = &result{perMinute: 100, peak: map[string]int64{"scheduler": 1, "controller": 2}}
+	unmanaged = &result{
+		perMinute: 100, peak: map[string]int64{"scheduler": 1, "controller": 2},
+		evictions: map[string]int{takenOfHonest: 5},
+	}
 	managed = &result{
 		requests:  map[string]count{jobKind: {Made: 3, Refused: 4}, unitKind: {Made: 2}},
 		perMinute: 95, peak: map[string]int64{"scheduler": 10, "controller": 20},
+		evictions: map[string]int{takenOfHostile: 4, "hostile QueueDrained": 1}, byAlias: 1,
 	}
 	return unmanaged, managed
 }
@@ -55,6 +60,10 @@ func TestSummary(t *testing.T) {
 	for key, want := range map[string]any{
 		"objects": 5.0, "violations": 0.0, "processesRestarted": 0.0, "victimThroughputRatio": 0.95,
 		"peakRSSBytes": map[string]any{"scheduler": 10.0, "controller": 20.0},
+		"evictions": map[string]any{
+			"managed":   map[string]any{"hostile Reclaimed": 4.0, "hostile QueueDrained": 1.0},
+			"unmanaged": map[string]any{"borrower Reclaimed": 5.0},
+		},
 	} {
 		require.Equal(t, want, read[key], key)
 	}
@@ -64,12 +73,15 @@ func TestSummary(t *testing.T) {
 func TestWhatFailsARun(t *testing.T) {
 	broken := []checker.Violation{{Rule: checker.Lost, Subject: "j"}}
 	for name, spoil := range map[string]func(unmanaged, managed *result){
-		"a violation":                    func(_, m *result) { m.violations = broken },
-		"a violation without management": func(u, _ *result) { u.violations = broken },
-		"a process that ended":           func(_, m *result) { m.restarts = 1 },
-		"a victim that is slowed down":   func(_, m *result) { m.perMinute = 89 },
-		"nothing to compare with":        func(u, _ *result) { u.perMinute = 0 },
-		"no hostile objects":             func(_, m *result) { m.requests = nil },
+		"a violation":                      func(_, m *result) { m.violations = broken },
+		"a violation without management":   func(u, _ *result) { u.violations = broken },
+		"a process that ended":             func(_, m *result) { m.restarts = 1 },
+		"a victim that is slowed down":     func(_, m *result) { m.perMinute = 89 },
+		"nothing to compare with":          func(u, _ *result) { u.perMinute = 0 },
+		"nothing that was taken":           func(_, m *result) { delete(m.evictions, takenOfHostile) },
+		"nothing that was taken otherwise": func(u, _ *result) { u.evictions = nil },
+		"no job by an alias":               func(_, m *result) { m.byAlias = 0 },
+		"no hostile objects":               func(_, m *result) { m.requests = nil },
 		"a bound that the tenant changed": func(_, m *result) {
 			m.requests[namespaceKind] = count{Changed: 1}
 		},
@@ -109,7 +121,7 @@ func TestPeakOf(t *testing.T) {
 }
 
 func TestThroughput(t *testing.T) {
-	v := newVictim(nil)
+	v := newWorker(nil, victimLoad)
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	complete := func(uid string, second int) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
@@ -124,8 +136,40 @@ func TestThroughput(t *testing.T) {
 	complete("after", 30)
 	require.True(t, v.done("after"))
 	require.InDelta(t, 4, v.perMinute(begin, begin.Add(30*time.Second)), 1e-9)
-	require.Equal(t, 29*time.Second, v.longestGap(begin, begin.Add(30*time.Second)))
-	require.Equal(t, 70*time.Second, v.longestGap(begin, begin.Add(100*time.Second)), "to the end")
+	require.Equal(t, 29*time.Second, v.longestGap(begin, begin, begin.Add(30*time.Second)))
+	v.waves = false
+	require.Equal(t, 70*time.Second, v.longestGap(begin, begin, begin.Add(100*time.Second)), "to the end")
+	v.waves = true
+	require.Equal(t, 30*time.Second, v.longestGap(begin, begin, begin.Add(100*time.Second)), "from wave to wave")
 	require.Empty(t, starvation(maxGap))
 	require.Equal(t, starved, starvation(maxGap + time.Second)[0].Rule)
+}
+
+func TestAWaveEnds(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	next := func(l *load, after time.Duration) time.Duration { return l.next(begin, begin.Add(after)).Sub(begin) }
+	require.Equal(t, waveSubmit-1, next(&victimLoad, waveSubmit-1))
+	require.Equal(t, wave, next(&victimLoad, waveSubmit))
+	require.Equal(t, 2*wave, next(&victimLoad, 2*wave-1))
+	require.Equal(t, 2*wave, next(&victimLoad, 2*wave))
+	require.Equal(t, waveSubmit, next(&honestLoad, waveSubmit), "it has no waves")
+}
+
+func TestEachEvictionCountsOnce(t *testing.T) {
+	e := newEvictions()
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	is := func(status metav1.ConditionStatus, second int) {
+		u := unitOf("u", hostileQuota, "1")
+		u.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionEvicted, Status: status, Reason: "Reclaimed",
+			LastTransitionTime: metav1.Time{Time: at.Add(time.Duration(second) * time.Second)},
+		}}
+		e.note(u)
+	}
+	e.note(unitOf("u", hostileQuota, "1"))
+	is(metav1.ConditionTrue, 1)
+	is(metav1.ConditionTrue, 1) // written once more
+	is(metav1.ConditionFalse, 2)
+	is(metav1.ConditionTrue, 3)
+	require.Equal(t, map[string]int{takenOfHostile: 2}, e.byName())
 }

@@ -88,12 +88,15 @@ func tellFirmMember(g *generator) {
 	}
 }
 
-// tellForNothing makes and deletes jobs that no node takes, each of which may have others evicted.
+// tellForNothing makes and deletes jobs that no node takes, each of which may have others evicted: they are within the
+// min of a quota that borrows nothing.
 func tellForNothing(g *generator) {
 	for i := range 4 {
 		name := g.name()
 		j := job(name)
 		put(j, object{"no": "node"}, "spec", "template", "spec", "nodeSelector")
+		put(j, otherQuota, "metadata", "labels", v1alpha1.LabelQuotaName)
+		put(j, otherQuota, "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName)
 		g.create(jobKind, name, j)
 		g.remove(1+i, jobKind, collection(jobKind, hostileNamespace)+"/"+name)
 	}
@@ -116,4 +119,26 @@ func tellPromoted(g *generator) {
 	put(j, "2147483647", "metadata", "annotations", v1alpha1.AnnotationPriority)
 	g.create(jobKind, name, j)
 	g.patch(2, jobKind, name, annotated(v1alpha1.AnnotationPriority, "-2147483648"))
+}
+
+// tellSlow makes jobs in a namespace that only an alias has queued. One ends as it should, and others would keep their
+// quota for long after it was taken back.
+func tellSlow(g *generator) {
+	for _, change := range []object{
+		{},
+		{"metadata": object{"finalizers": []any{"example.com/kept"}}},
+		{"spec": object{"terminationGracePeriodSeconds": 365 * 24 * 3600}},
+	} {
+		name := g.name()
+		j := job(name)
+		put(j, aliasedNamespace, "metadata", "namespace")
+		put(j, object{aliasLabel: "theirs"}, "metadata", "labels")
+		put(j, nil, "spec", "template", "metadata", "labels")
+		for part, fields := range change {
+			for key, value := range fields.(object) {
+				put(j, value, "spec", "template", part, key)
+			}
+		}
+		g.createAs(jobKind, collection(jobKind, aliasedNamespace), name, encode(j))
+	}
 }

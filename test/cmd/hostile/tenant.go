@@ -176,7 +176,7 @@ var podMarks = regexp.MustCompile(podMark + `(h-\d+)@`)
 func (t *tenant) named(ctx context.Context, path string) string {
 	return podMarks.ReplaceAllStringFunc(path, func(mark string) string {
 		job := podMarks.FindStringSubmatch(mark)[1]
-		names, err := t.names(ctx, podKind, "?labelSelector=job-name%3D"+job)
+		names, err := t.names(ctx, collection(podKind, hostileNamespace)+"?labelSelector=job-name%3D"+job)
 		if err != nil || len(names) == 0 {
 			return "none"
 		}
@@ -230,17 +230,21 @@ func objects(counts map[string]count) (n int) {
 	return n
 }
 
-// clear deletes all that the tenant's namespace holds, and returns when nothing is there any more.
+// clear deletes all that the tenant's namespaces hold, and returns when nothing is there any more.
 func (t *tenant) clear(ctx context.Context) error {
+	all := []string{collection(jobKind, aliasedNamespace), collection(podKind, aliasedNamespace)}
+	for _, kind := range []string{cronKind, jobKind, unitKind, podKind} {
+		all = append(all, collection(kind, hostileNamespace))
+	}
 	for {
 		left := 0
-		for _, kind := range []string{cronKind, jobKind, unitKind, podKind} {
-			names, err := t.names(ctx, kind, "")
+		for _, path := range all {
+			names, err := t.names(ctx, path)
 			if err != nil {
-				return fmt.Errorf("list what is left of %s: %w", kind, err)
+				return fmt.Errorf("list what is left of %s: %w", path, err)
 			}
 			for _, name := range names {
-				t.remove(ctx, t.pathOf(collection(kind, hostileNamespace))+"/"+name)
+				t.remove(ctx, t.pathOf(path)+"/"+name)
 			}
 			left += len(names)
 		}
@@ -253,10 +257,9 @@ func (t *tenant) clear(ctx context.Context) error {
 	}
 }
 
-// names of what is there of a kind, of which the query may ask for some.
-func (t *tenant) names(ctx context.Context, kind, query string) ([]string, error) {
-	path := t.url + t.pathOf(collection(kind, hostileNamespace)) + query
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+// names of what is there in a collection, of which its path may ask for some.
+func (t *tenant) names(ctx context.Context, path string) ([]string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+t.pathOf(path), nil)
 	if err != nil {
 		return nil, err
 	}

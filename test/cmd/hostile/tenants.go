@@ -28,8 +28,11 @@ const (
 	hostileUser      = "mallory"
 	hostileNamespace = "hostile"
 	victimNamespace  = "victim"
+	honestNamespace  = "borrower"
+	aliasedNamespace = "aliased"
 	companyQuota     = "company"
 	victimQuota      = "victims"
 	hostileQuota     = "hostiles"
 	otherQuota       = "hostiles-too"
+	aliasLabel       = "kueue.x-k8s.io/queue-name"
 )

@@ -35,20 +35,44 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// victim keeps its queue filled: as many jobs run as its quota takes, and as many wait. So what it gets done in a time
-// is given by its quota and by how long each admission takes.
-type victim struct {
+// worker is a tenant who does honest work. While it works it keeps its queue filled: as many jobs run as its quota
+// takes, and as many wait. So what it gets done in a time is given by its quota and by how long each admission takes.
+type worker struct {
 	client kubernetes.Interface
+	load
 
 	mu       sync.Mutex
 	jobs     map[string]string    // UID -> namespace/name
 	finished map[string]time.Time // UID -> when it was seen to be complete
 	last     string               // UID of the last one
-	next     int
+	made     int
 }
 
-// victimSlots are the cores of its quota, and so the jobs that run at once.
-const victimSlots = 10
+// load is what a worker has to do.
+type load struct {
+	namespace, quota string
+	cores            int64 // of each job
+	atOnce           int   // jobs that run and wait
+	runs             func(i int) time.Duration
+	// waves: it works for the first part of each wave, and then lends what it has.
+	waves bool
+}
+
+// victimLoad fills a quota of 10 cores, and another 10 jobs wait.
+var victimLoad = load{
+	namespace: victimNamespace, quota: victimQuota, cores: 1, atOnce: 20, runs: victimRuns, waves: true}
+
+// honestLoad is enough to borrow all that there is. A job is long enough that some have to end early for each wave.
+var honestLoad = load{
+	namespace: honestNamespace, quota: hostileQuota, cores: 2, atOnce: 8,
+	runs: func(int) time.Duration { return 8 * time.Second }}
+
+// Of each wave the victim submits for the first part. After that, what waits and runs takes some 8 seconds, and the
+// rest is long enough for others to borrow all of its quota.
+const (
+	wave       = 30 * time.Second
+	waveSubmit = 16 * time.Second
+)
 
 // victimRuns is how long a job of the victim runs: four seconds, and some a little less or more, so that they do not
 // end together.
@@ -57,17 +81,29 @@ func victimRuns(i int) time.Duration {
 	return least + time.Duration(i*stride%steps)*step
 }
 
-func newVictim(client kubernetes.Interface) *victim {
-	return &victim{client: client, jobs: map[string]string{}, finished: map[string]time.Time{}}
+func newWorker(client kubernetes.Interface, l load) *worker {
+	return &worker{client: client, load: l, jobs: map[string]string{}, finished: map[string]time.Time{}}
+}
+
+// next wave, or now in the part of a wave in which the worker submits.
+func (l *load) next(begin, now time.Time) time.Time {
+	if since := now.Sub(begin); l.waves && since%wave >= waveSubmit {
+		return begin.Add(since.Truncate(wave) + wave)
+	}
+	return now
 }
 
 // run submits until the end, and then waits until all its jobs are done or the patience is over.
-func (v *victim) run(ctx context.Context, end time.Time, patience time.Duration) {
+func (v *worker) run(ctx context.Context, begin, end time.Time, patience time.Duration) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	for range 2 * victimSlots {
+	for range v.atOnce {
 		group.Go(func() {
-			for time.Now().Before(end) && ctx.Err() == nil {
+			for ctx.Err() == nil {
+				at := v.load.next(begin, time.Now())
+				if !at.Before(end) || !controlplane.Sleep(ctx, time.Until(at)) {
+					return
+				}
 				uid := v.submit(ctx)
 				v.await(ctx, uid, end.Add(patience))
 			}
@@ -76,7 +112,7 @@ func (v *victim) run(ctx context.Context, end time.Time, patience time.Duration)
 }
 
 // await polls what the history tells, until the job is done.
-func (v *victim) await(ctx context.Context, uid string, until time.Time) {
+func (v *worker) await(ctx context.Context, uid string, until time.Time) {
 	const pace = 20 * time.Millisecond
 	for !v.done(uid) && time.Now().Before(until) {
 		if !controlplane.Sleep(ctx, pace) {
@@ -86,21 +122,21 @@ func (v *victim) await(ctx context.Context, uid string, until time.Time) {
 }
 
 // submit creates a job and returns its UID, "" if ctx ended.
-func (v *victim) submit(ctx context.Context) string {
+func (v *worker) submit(ctx context.Context) string {
 	const pace = 200 * time.Millisecond
 	v.mu.Lock()
-	v.next++
-	job := victimJob(v.next)
+	v.made++
+	job := v.job(v.made)
 	v.mu.Unlock()
 	for ctx.Err() == nil {
-		created, err := v.client.BatchV1().Jobs(victimNamespace).Create(ctx, job, metav1.CreateOptions{})
+		created, err := v.client.BatchV1().Jobs(v.namespace).Create(ctx, job, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			created, err = v.client.BatchV1().Jobs(victimNamespace).Get(ctx, job.Name, metav1.GetOptions{})
+			created, err = v.client.BatchV1().Jobs(v.namespace).Get(ctx, job.Name, metav1.GetOptions{})
 		}
 		if err == nil {
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			v.jobs[string(created.UID)] = victimNamespace + "/" + job.Name
+			v.jobs[string(created.UID)] = v.namespace + "/" + job.Name
 			v.last = string(created.UID)
 			return v.last
 		}
@@ -109,22 +145,23 @@ func (v *victim) submit(ctx context.Context) string {
 	return ""
 }
 
-func victimJob(i int) *batchv1.Job {
-	labels := map[string]string{v1alpha1.LabelQuotaName: victimQuota}
+func (l *load) job(i int) *batchv1.Job {
+	labels := map[string]string{v1alpha1.LabelQuotaName: l.quota}
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: victimNamespace, Name: fmt.Sprintf("work-%05d", i), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("work-%05d", i), Labels: labels},
 		Spec: batchv1.JobSpec{
 			Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](0), Suspend: ptr.To(true),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels: labels, Annotations: map[string]string{controlplane.RunTimeAnnotation: victimRuns(i).String()},
+					Labels: labels, Annotations: map[string]string{controlplane.RunTimeAnnotation: l.runs(i).String()},
 				},
 				Spec: corev1.PodSpec{
 					SchedulerName: "koord-scheduler", RestartPolicy: corev1.RestartPolicyNever,
 					Containers: []corev1.Container{{
 						Name: "main", Image: "example.invalid/work",
 						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-							corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+							corev1.ResourceCPU:    *resource.NewQuantity(l.cores, resource.DecimalSI),
+							corev1.ResourceMemory: resource.MustParse("1Gi"),
 						}},
 					}},
 				},
@@ -133,8 +170,8 @@ func victimJob(i int) *batchv1.Job {
 	}
 }
 
-// note takes a state of a job of the victim's namespace.
-func (v *victim) note(job *batchv1.Job, at time.Time) {
+// note takes a state of a job of its namespace.
+func (v *worker) note(job *batchv1.Job, at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, known := v.finished[string(job.UID)]; !known && job.Status.Succeeded > 0 && job.Status.CompletionTime != nil {
@@ -142,7 +179,7 @@ func (v *victim) note(job *batchv1.Job, at time.Time) {
 	}
 }
 
-func (v *victim) done(uid string) bool {
+func (v *worker) done(uid string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	_, done := v.finished[uid]
@@ -150,7 +187,7 @@ func (v *victim) done(uid string) bool {
 }
 
 // uid of its last job.
-func (v *victim) uid() string {
+func (v *worker) uid() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.last == "" {
@@ -159,11 +196,17 @@ func (v *victim) uid() string {
 	return v.last
 }
 
-// longestGap is the longest time within from and to in which no job was done.
-func (v *victim) longestGap(from, to time.Time) time.Duration {
+// longestGap is the longest time within from and to in which no job was done, without the rests between waves, the
+// first of which begins at begin.
+func (v *worker) longestGap(begin, from, to time.Time) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	times := []time.Time{from, to}
+	for at := begin; v.waves && at.Before(to); at = at.Add(wave) {
+		if at.After(from) {
+			times = append(times, at)
+		}
+	}
 	for _, at := range v.finished {
 		if at.After(from) && at.Before(to) {
 			times = append(times, at)
@@ -178,7 +221,7 @@ func (v *victim) longestGap(from, to time.Time) time.Duration {
 }
 
 // perMinute is how many jobs were done from one time to another.
-func (v *victim) perMinute(from, to time.Time) float64 {
+func (v *worker) perMinute(from, to time.Time) float64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n := 0
