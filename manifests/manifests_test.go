@@ -543,7 +543,7 @@ func TestTenancyHasTheModeOfItsDirectory(t *testing.T) {
 	deny := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	bindings := func(built resmap.ResMap, want []admissionregistrationv1.ValidationAction) (found int) {
 		for _, r := range built.Resources() {
-			if r.GetKind() == "ValidatingAdmissionPolicyBinding" && r.GetName() != "jobqueue-unit-status" {
+			if r.GetKind() == "ValidatingAdmissionPolicyBinding" && strings.HasPrefix(r.GetName(), "jobqueue-tenancy-") {
 				found++
 				binding := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, r)
 				require.Equal(t, want, binding.Spec.ValidationActions)

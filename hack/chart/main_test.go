@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,10 @@ func TestEveryPatternNamesAFile(t *testing.T) {
 	templates, err := filepath.Glob(filepath.Join(to, "templates", "*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, templates, len(files))
+	policy, err := os.ReadFile(filepath.Join(to, "templates", "base-admission-keep-parameters.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(policy), "helm.sh/resource-policy: keep"), "the policy and its binding")
+	require.NotContains(t, string(policy), "{{", "it is installed whatever the values are")
 	chart, err := os.ReadFile(filepath.Join(to, "Chart.yaml"))
 	require.NoError(t, err)
 	require.Contains(t, string(chart), "\nversion: 1.2.3\nappVersion: v1.2.3\n")

@@ -501,6 +501,20 @@ func TestAllPoliciesWarn(t *testing.T) {
 	require.Equal(t, "PoliciesWarnOnly", findings[0].Code)
 }
 
+// TestThePolicyThatStays checks nothing. It is no fault that it refuses nothing, nor do other policies exist with it alone.
+func TestThePolicyThatStays(t *testing.T) {
+	w := healthy(t)
+	const name = "jobqueue-keep-parameters"
+	w.add(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit},
+			},
+		})
+	require.Empty(t, Examine(w.read(t)))
+}
+
 // TestAnAliasOfASystemThatIsNotInstalled is no fault.
 func TestAnAliasOfASystemThatIsNotInstalled(t *testing.T) {
 	w := healthy(t)
