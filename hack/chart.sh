@@ -2,17 +2,12 @@
 # Renders the Helm chart from manifests/ into _artifacts/chart, lints it, compares it with what kustomize builds, and packs it.
 #
 #   VERSION  version of the chart, and default tag of the image (v0.0.0-dev)
-#
-# Helm is built from its module into bin/, which takes minutes once.
+#   PINNED=1 packs with the Helm of hack/tools/helm, whichever is in PATH
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-helm="$ROOT/bin/helm"
-module="$ROOT/hack/tools/helm"
+helm="$("$ROOT/hack/helm.sh")"
 chart="$ROOT/_artifacts/chart/koord-jobqueue"
 
-if [[ ! -x "$helm" || "$module/go.sum" -nt "$helm" ]]; then
-  step "build helm" "$GO" build -C "$module" -ldflags "-s -w" -o "$helm" helm.sh/helm/v4/cmd/helm
-fi
 step "render the chart" "$GO" run ./hack/chart -out "$chart" -version "${VERSION:-v0.0.0-dev}"
 step "lint the chart" "$helm" lint --strict --set image.registry=registry.example.com/queue "$chart"
 step "compare the chart with kustomize" env JOBQUEUE_HELM="$helm" JOBQUEUE_CHART="$chart" \

@@ -25,7 +25,7 @@ rm -rf "$out"
 mkdir -p "$out"
 step "images" env TAG="$VERSION" hack/images.sh
 cp _artifacts/images/*.tar _artifacts/images/*.digest "$out"
-step "chart" env VERSION="$VERSION" hack/chart.sh
+step "chart" env VERSION="$VERSION" PINNED=1 hack/chart.sh
 cp "_artifacts/chart/koord-jobqueue-${VERSION#v}.tgz" "$out"
 programs="$(mktemp -d)"
 step "unpack images" bin/jobqueue-images -out "$out" -unpack "$programs"

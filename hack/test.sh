@@ -201,7 +201,7 @@ images() {
 
 # helm installs where kustomize does in the same tests elsewhere.
 chart() {
-  step "Helm chart" hack/chart.sh
+  step "Helm chart" env PINNED=1 hack/chart.sh
   JOBQUEUE_HELM="$ROOT/bin/helm" JOBQUEUE_CHART="$ROOT/_artifacts/chart/koord-jobqueue" \
     end_to_end "the chart" -run '^(TestUpgrade|TestInstallIntoALivingClusterAndTakeOutAgain)$'
 }

@@ -129,8 +129,8 @@ func TestChartRefuses(t *testing.T) {
 		"defaultReclam":                              {registry, "controller.config.defaultReclam=x"},
 		"boolean":                                    {registry, "scheduler.args.protectReservedQuota=1"},
 		"mode":                                       {registry, "tenancy.mode=on"},
-		"additional properties 'replicas' not allowed": {registry, "replicas=1"},
-		"author": {registry, "tenancy.parameters.author=a b"},
+		"replicas":                                   {registry, "replicas=1"},
+		"author":                                     {registry, "tenancy.parameters.author=a b"},
 	} {
 		out, err := helmTemplate(t, values)
 		require.Error(t, err, text)

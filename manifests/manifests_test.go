@@ -126,6 +126,23 @@ func TestEveryDirectoryBuilds(t *testing.T) {
 	}
 }
 
+// TestAggregatedRolesNameNoRules: kube-controller-manager owns the rules of such a role. Whoever applies rules
+// conflicts with it on the server.
+func TestAggregatedRolesNameNoRules(t *testing.T) {
+	found := 0
+	for _, dir := range directories(t) {
+		for _, r := range build(t, dir).Resources() {
+			role, err := r.Map()
+			require.NoError(t, err)
+			if r.GetKind() == "ClusterRole" && role["aggregationRule"] != nil {
+				found++
+				require.NotContains(t, role, "rules", "%s: %s", dir, r.GetName())
+			}
+		}
+	}
+	require.NotZero(t, found)
+}
+
 // TestDefaultCanBeDeleted: deleting what manifests/overlays/default installs must not take Koordinator away.
 func TestDefaultCanBeDeleted(t *testing.T) {
 	for _, r := range build(t, "overlays/default").Resources() {
@@ -526,7 +543,7 @@ func TestTenancyHasTheModeOfItsDirectory(t *testing.T) {
 	deny := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	bindings := func(built resmap.ResMap, want []admissionregistrationv1.ValidationAction) (found int) {
 		for _, r := range built.Resources() {
-			if r.GetKind() == "ValidatingAdmissionPolicyBinding" && r.GetName() != "jobqueue-unit-status" {
+			if r.GetKind() == "ValidatingAdmissionPolicyBinding" && strings.HasPrefix(r.GetName(), "jobqueue-tenancy-") {
 				found++
 				binding := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, r)
 				require.Equal(t, want, binding.Spec.ValidationActions)

@@ -78,6 +78,7 @@ var edits = []struct {
 	old   *regexp.Regexp
 	with  string
 }{
+	{"base/admission/*", topMetadata, kept},
 	{"base/crd/*", topMetadata, kept},
 	{"base/namespaces/*", topMetadata, kept},
 	{"components/admission-checks-crd/*", topMetadata, kept},

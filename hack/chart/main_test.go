@@ -20,7 +20,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	texttemplate "text/template"
 
 	"github.com/stretchr/testify/require"
 )
@@ -45,7 +47,29 @@ func TestEveryPatternNamesAFile(t *testing.T) {
 	templates, err := filepath.Glob(filepath.Join(to, "templates", "*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, templates, len(files))
+	policy, err := os.ReadFile(filepath.Join(to, "templates", "base-admission-keep-parameters.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(policy), "helm.sh/resource-policy: keep"), "the policy and its binding")
+	require.NotContains(t, string(policy), "{{", "it is installed whatever the values are")
 	chart, err := os.ReadFile(filepath.Join(to, "Chart.yaml"))
 	require.NoError(t, err)
 	require.Contains(t, string(chart), "\nversion: 1.2.3\nappVersion: v1.2.3\n")
+}
+
+// TestNotes: what is to be done next is said once.
+func TestNotes(t *testing.T) {
+	raw, err := os.ReadFile("../../manifests/chart/templates/NOTES.txt")
+	require.NoError(t, err)
+	notes := texttemplate.Must(texttemplate.New("").Funcs(texttemplate.FuncMap{
+		"default": func(_, given string) string { return given },
+	}).Parse(string(raw)))
+	for install, next := range map[bool]string{true: "\nNext, stop the scheduler of Koordinator", false: ""} {
+		var text strings.Builder
+		require.NoError(t, notes.Execute(&text, map[string]any{
+			"Release": map[string]any{"IsInstall": install},
+			"Values":  map[string]any{"tenancy": map[string]any{"mode": "warn"}, "scheduler": map[string]any{"enabled": true}},
+		}))
+		require.Contains(t, text.String(), "policies: warn.\n"+next)
+		require.Equal(t, install, strings.Contains(text.String(), "Next, "))
+	}
 }

@@ -55,7 +55,8 @@ func uninstallCommand(c *connection) *cobra.Command {
 wrote into jobs, and deletes the QueueUnits and Queues that it made. Jobs that run go on. Jobs whose QueueUnit somebody
 made inactive stay suspended in any case.
 
-Scale the controller's Deployment to zero first; while one runs, nothing is done. It can be interrupted and run again.`,
+Scale the controller's Deployment to zero first. The command waits up to a minute for the Lease of the controller to be
+free; while one runs, nothing is done. It can be interrupted and run again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
@@ -29,6 +30,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -43,10 +46,25 @@ func (w *world) uninstall(waiting uninstall.Waiting, dryRun bool) (uninstall.Sum
 	out := &strings.Builder{}
 	u := &uninstall.Run{
 		Client: w.client, Kinds: jobkind.Builtin(), Waiting: waiting, DryRun: dryRun, QueueNamespace: "koord-queue",
-		Lease: types.NamespacedName{Namespace: "koord-queue", Name: "jobqueue-controller"}, Clock: w.clock, Out: out,
+		Lease: types.NamespacedName{Namespace: "koord-queue", Name: "jobqueue-controller"}, Out: out,
+		Clock: hastyClock{w.clock, func() {}},
 	}
 	s, err := u.Do(context.Background())
 	return s, out.String(), err
+}
+
+// hastyClock is there when somebody waits, after calling waited.
+type hastyClock struct {
+	*testingclock.FakePassiveClock
+	waited func()
+}
+
+func (c hastyClock) After(d time.Duration) <-chan time.Time {
+	c.SetTime(c.Now().Add(d))
+	c.waited()
+	now := make(chan time.Time, 1)
+	now <- c.Now()
+	return now
 }
 
 func TestUninstallResumesWhatWaits(t *testing.T) {
@@ -187,7 +205,7 @@ func TestUninstallQueuesAndConfiguration(t *testing.T) {
 	require.NoError(t, w.base.Create(context.Background(), cm))
 	w.refuse = nil
 	u := &uninstall.Run{Client: w.base, Kinds: jobkind.Builtin(), Waiting: uninstall.Resume, QueueNamespace: "koord-queue",
-		Clock: w.clock, Out: &strings.Builder{}}
+		Clock: hastyClock{w.clock, func() {}}, Out: &strings.Builder{}}
 	s, err := u.Do(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, uninstall.Summary{Queues: 1}, s)
@@ -200,7 +218,9 @@ func TestUninstallQueuesAndConfiguration(t *testing.T) {
 	require.Empty(t, cm.Annotations)
 }
 
-func TestUninstallRefusesWhileAControllerRuns(t *testing.T) {
+// TestUninstallWaitsForTheLease: a controller that was just scaled to zero has not given the Lease back, and one that
+// runs renews it.
+func TestUninstallWaitsForTheLease(t *testing.T) {
 	holder, seconds, renewed := "pod-1", int32(15), metav1.NewMicroTime(epoch.Time)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "jobqueue-controller"},
@@ -208,12 +228,29 @@ func TestUninstallRefusesWhileAControllerRuns(t *testing.T) {
 	}
 	w := newWorld(t, newJob(), lease)
 	w.settle()
-	_, _, err := w.uninstall(uninstall.Resume, false)
+	out, renews := &strings.Builder{}, true
+	u := &uninstall.Run{
+		Client: w.client, Kinds: jobkind.Builtin(), Waiting: uninstall.Resume, QueueNamespace: "koord-queue",
+		Lease: client.ObjectKeyFromObject(lease), Out: out,
+		Clock: hastyClock{w.clock, func() {
+			if renews {
+				lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(w.clock.Now()))
+				require.NoError(t, w.base.Update(context.Background(), lease))
+			}
+		}},
+	}
+	_, err := u.Do(context.Background())
 	require.ErrorIs(t, err, uninstall.ErrStillRunning)
 	require.True(t, *w.job().Spec.Suspend)
+	require.Equal(t, epoch.Add(time.Minute), w.clock.Now())
+	const waiting = "waiting for Lease koord-queue/jobqueue-controller, held by pod-1\n"
+	require.Equal(t, waiting, out.String())
 
-	w.clock.SetTime(epoch.Add(16e9))
-	_, _, err = w.uninstall(uninstall.Resume, false)
+	renews = false
+	out.Reset()
+	_, err = u.Do(context.Background())
 	require.NoError(t, err)
 	require.False(t, *w.job().Spec.Suspend)
+	require.Equal(t, epoch.Add(75*time.Second), w.clock.Now(), "the Lease ends 15 seconds after its last renewal")
+	require.Contains(t, out.String(), waiting)
 }

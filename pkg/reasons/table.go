@@ -107,7 +107,7 @@ var rows = []Row{
 		Advice: "Wait. Jobs that cannot be suspended, or pods that no unit accounts for, keep what they use until they end."},
 	{Reason: unitcondition.ReasonHeldByOwner,
 		Meaning: "The job has the annotation `koord-queue/hold`.",
-		Advice:  "Remove the annotation koord-queue/hold from the job."},
+		Advice:  "Run kubectl jobqueue release JOB when the job may run."},
 	{Reason: unit.ReasonIdleReservation,
 		Meaning: "An admitted job created no pod within `idleReservationTimeout`; it is retried.",
 		Advice:  "Read the events of the job: nothing creates its pods."},

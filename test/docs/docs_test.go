@@ -56,7 +56,8 @@ kubectl -n NAMESPACE delete secret -l owner=helm,name=RELEASE`,
 	"a test of test/e2e removes all": `
 kubectl -n koord-queue scale deployment jobqueue-controller --replicas=0
 kubectl jobqueue uninstall --waiting=resume --yes
-kubectl delete -k manifests/overlays/default
+kubectl delete -k manifests/overlays/default --selector='!jobqueue.koordinator.sh/keep'
+kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy jobqueue-keep-parameters
 kubectl delete namespace koord-queue
 kubectl delete crd queues.scheduling.x-k8s.io queueunits.scheduling.x-k8s.io`,
 	"Widget is the reader's own kind; the tests of pkg/cli/kinds have one": `

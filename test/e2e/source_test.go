@@ -71,10 +71,15 @@ func (c *cluster) installTrees(ctx context.Context) error {
 		"--set=elasticQuotaTree.enabled=true")
 }
 
-// remove removes what install has installed, and checks that the cluster has no more of it. Helm keeps the definitions.
+// remove removes what install has installed, and checks that the cluster has no more of it. Helm keeps the definitions,
+// and the policy by which the API server goes on watching parameters.
 func (c *cluster) remove(t *testing.T) {
 	t.Helper()
+	kept := map[string]int{}
 	if fromChart() {
+		kept = map[string]int{
+			"validatingadmissionpolicies": 1, "validatingadmissionpolicybindings": 1, "customresourcedefinitions": 2,
+		}
 		require.NoError(t, c.helm(t.Context(), "uninstall", helmRelease))
 	} else {
 		require.NoError(t, c.DeleteKustomize(t.Context(), "../../manifests/overlays/default"))
@@ -90,16 +95,12 @@ func (c *cluster) remove(t *testing.T) {
 		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	} {
-		c.waitNamed(t, list, "jobqueue-", 0)
+		c.waitNamed(t, list, "jobqueue-", kept[list.Resource])
 	}
 	definitions := schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	}
-	kept := 0
-	if fromChart() {
-		kept = 2
-	}
-	c.waitNamed(t, definitions, "queue", kept)
+	c.waitNamed(t, definitions, "queue", kept[definitions.Resource])
 }
 
 // waitNamed waits until so many objects of a resource have a part in their names.

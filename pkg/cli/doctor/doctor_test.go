@@ -226,7 +226,8 @@ func (w *world) read(t *testing.T) *Installation {
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			review := o.(*authorizationv1.SubjectAccessReview)
 			attributes := review.Spec.ResourceAttributes
-			review.Status.Allowed = !w.denied[attributes.Verb+" "+attributes.Resource]
+			right := attributes.Verb + " " + attributes.Resource
+			review.Status.Allowed = !w.denied[right] && !w.denied[right+" "+attributes.Name]
 			return nil
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
@@ -499,6 +500,30 @@ func TestAllPoliciesWarn(t *testing.T) {
 	findings := Examine(w.read(t))
 	require.Len(t, findings, 1)
 	require.Equal(t, "PoliciesWarnOnly", findings[0].Code)
+}
+
+// TestARightOnAQuotaAbove counts for the quotas below it, as it does for the policies.
+func TestARightOnAQuotaAbove(t *testing.T) {
+	w := healthy(t)
+	w.find("QueueUnit", "u").SetLabels(map[string]string{v1alpha1.LabelQuotaName: "b"})
+	w.denied["use elasticquotas b"] = true
+	require.Len(t, Examine(w.read(t)), 1)
+	w.find("ConfigMap", tenancyConfigMap).(*corev1.ConfigMap).Data["ancestors"] = "b middle a\nc a\n"
+	require.Empty(t, Examine(w.read(t)))
+}
+
+// TestThePolicyThatStays checks nothing. It is no fault that it refuses nothing.
+func TestThePolicyThatStays(t *testing.T) {
+	w := healthy(t)
+	const name = "jobqueue-keep-parameters"
+	w.add(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit},
+			},
+		})
+	require.Empty(t, Examine(w.read(t)))
 }
 
 // TestAnAliasOfASystemThatIsNotInstalled is no fault.

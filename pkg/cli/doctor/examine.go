@@ -278,6 +278,8 @@ subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]`
 const (
 	tenancyConfigMap = "jobqueue-tenancy"
 	policyPrefix     = "jobqueue-tenancy-"
+	// ancestorsKey has a line for each quota, with those above it.
+	ancestorsKey = "ancestors"
 )
 
 // corePolicies are the rules without which a tenant may charge the quota of another.

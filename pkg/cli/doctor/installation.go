@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -280,12 +281,19 @@ func (r *reader) managedJobs() {
 	}
 }
 
-// mostUses bounds the questions about rights of namespaces.
+// mostUses bounds the namespaces with their quotas that are asked about.
 const mostUses = 100
 
-// uses asks for each namespace and quota of the units whether the namespace may use the quota.
+// uses asks for each namespace and quota of the units whether the namespace may use the quota, or one above it.
 func (r *reader) uses() {
-	asked := map[Use]bool{}
+	asked, above := map[Use]bool{}, map[string][]string{}
+	if r.into.Tenancy != nil {
+		for line := range strings.Lines(r.into.Tenancy.Data[ancestorsKey]) {
+			if names := strings.Fields(line); len(names) > 0 {
+				above[names[0]] = names[1:]
+			}
+		}
+	}
 	for n := range r.into.Units {
 		u := &r.into.Units[n]
 		use := Use{Namespace: u.Namespace, Quota: u.Labels[v1alpha1.LabelQuotaName]}
@@ -293,13 +301,23 @@ func (r *reader) uses() {
 			continue
 		}
 		asked[use] = true
-		allowed, known := r.may(use.Namespace, "default", authorizationv1.ResourceAttributes{
-			Namespace: use.Namespace, Group: quotaGV.Group, Resource: "elasticquotas", Name: use.Quota, Verb: "use",
-		})
-		if known && !allowed {
+		if r.lacksUse(use.Namespace, append([]string{use.Quota}, above[use.Quota]...)) {
 			r.into.Ungranted = append(r.into.Ungranted, use)
 		}
 	}
+}
+
+// lacksUse says that a namespace may use none of the quotas.
+func (r *reader) lacksUse(namespace string, quotas []string) bool {
+	for _, quota := range quotas {
+		allowed, known := r.may(namespace, "default", authorizationv1.ResourceAttributes{
+			Namespace: namespace, Group: quotaGV.Group, Resource: "elasticquotas", Name: quota, Verb: "use",
+		})
+		if allowed || !known {
+			return false
+		}
+	}
+	return true
 }
 
 // may asks for a right of a service account.

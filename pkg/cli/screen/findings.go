@@ -17,6 +17,7 @@ limitations under the License.
 package screen
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -37,6 +38,15 @@ func Findings(out io.Writer, findings []doctor.Finding) error {
 	if len(findings) > 0 {
 		p.printf("\n")
 	}
-	p.printf("%d errors, %d warnings, %d notes\n", counts[doctor.Error], counts[doctor.Warning], counts[doctor.Note])
+	p.printf("%s, %s, %s\n", number(counts[doctor.Error], "error"), number(counts[doctor.Warning], "warning"),
+		number(counts[doctor.Note], "note"))
 	return p.err
+}
+
+// number of things with their noun.
+func number(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -67,6 +67,19 @@ const (
 // ErrStillRunning says that a controller would undo it.
 var ErrStillRunning = errors.New("a controller is running")
 
+// leaseWait is how long a Lease may take to be free: that of a controller which was killed ends 15 seconds after its
+// last renewal, and one that was told to stop has 30 seconds for it. leaseLook is the time between two looks.
+const (
+	leaseWait = time.Minute
+	leaseLook = time.Second
+)
+
+// Clock tells the time, and waits.
+type Clock interface {
+	clock.PassiveClock
+	After(time.Duration) <-chan time.Time
+}
+
 // Run takes it out. It can be interrupted and run again.
 type Run struct {
 	// Client without a cache.
@@ -75,9 +88,9 @@ type Run struct {
 	Waiting        Waiting
 	DryRun         bool
 	QueueNamespace string
-	// Lease of the leader election: while somebody holds it, nothing is done.
+	// Lease of the leader election: while somebody holds it, nothing is done. It is waited for.
 	Lease types.NamespacedName
-	Clock clock.PassiveClock
+	Clock Clock
 	Out   io.Writer
 }
 
@@ -89,7 +102,7 @@ type Summary struct {
 // Do it. The error is ErrStillRunning, or says that something failed; then running it again goes on.
 func (u *Run) Do(ctx context.Context) (Summary, error) {
 	var s Summary
-	if err := u.refuseWhileRunning(ctx); err != nil {
+	if err := u.awaitLease(ctx); err != nil {
 		return s, err
 	}
 	units, err := u.listUnits(ctx)
@@ -119,22 +132,44 @@ func (u *Run) Do(ctx context.Context) (Summary, error) {
 	return s, nil
 }
 
-func (u *Run) refuseWhileRunning(ctx context.Context) error {
+// awaitLease returns when nobody holds the Lease. It is an error if somebody holds it all the time.
+func (u *Run) awaitLease(ctx context.Context) error {
+	end, said := u.Clock.Now().Add(leaseWait), ""
+	for {
+		holder, err := u.holder(ctx)
+		if err != nil || holder == "" {
+			return err
+		}
+		if !u.Clock.Now().Before(end) {
+			return fmt.Errorf("%w: %s holds Lease %s; scale its Deployment to zero first", ErrStillRunning, holder, u.Lease)
+		}
+		if holder != said {
+			_, _ = fmt.Fprintf(u.Out, "waiting for Lease %s, held by %s\n", u.Lease, holder)
+			said = holder
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-u.Clock.After(leaseLook):
+		}
+	}
+}
+
+// holder of the Lease now, if there is one.
+func (u *Run) holder(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
 	if err := u.Client.Get(ctx, u.Lease, lease); err != nil {
-		return client.IgnoreNotFound(err)
+		return "", client.IgnoreNotFound(err)
 	}
 	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil ||
-		spec.LeaseDurationSeconds == nil {
-		return nil
+	if spec.HolderIdentity == nil || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return "", nil
 	}
 	until := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
-	if u.Clock.Now().Before(until) {
-		return fmt.Errorf("%w: %s holds Lease %s; scale its Deployment to zero first", ErrStillRunning,
-			*spec.HolderIdentity, u.Lease)
+	if !u.Clock.Now().Before(until) {
+		return "", nil
 	}
-	return nil
+	return *spec.HolderIdentity, nil
 }
 
 func (u *Run) say(format string, args ...any) {
