@@ -132,9 +132,9 @@ func describe(from *Provenance, out string, manifest []byte, notes string) error
 
 // section is the text below the heading of a version in a changelog.
 func section(changes, version string) (string, error) {
-	_, rest, found := strings.Cut(changes, "\n## "+version+"\n")
+	_, rest, found := strings.Cut("\n"+changes, "\n## "+version+"\n")
 	if !found {
-		return "", fmt.Errorf("CHANGELOG.md has no heading %q: rename the heading Unreleased", "## "+version)
+		return "", fmt.Errorf("the changelog has no heading %q: rename the heading Unreleased", "## "+version)
 	}
 	text, _, _ := strings.Cut(rest, "\n## ")
 	return strings.TrimSpace(text) + "\n", nil

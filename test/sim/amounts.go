@@ -114,13 +114,15 @@ func askedBy(u *v1alpha1.QueueUnit) amounts {
 	return askedWith(u, func(set *v1alpha1.PodSet) int64 { return int64(set.Count) })
 }
 
-// askedByAdmitted is what the pods ask for with which a unit was admitted. It holds more for a while if pods are left of
-// a former job.
+// askedByAdmitted is what the pods ask for with which a unit was admitted. It holds more for a while if pods are left
+// of a former job.
 func askedByAdmitted(u *v1alpha1.QueueUnit) amounts {
 	if len(u.Spec.PodSets) != 1 || len(u.Status.Admissions) != 1 || u.Status.Admissions[0].Replicas == 0 {
 		return askedBy(u)
 	}
-	return askedWith(u, func(set *v1alpha1.PodSet) int64 { return min(int64(set.Count), u.Status.Admissions[0].Replicas) })
+	return askedWith(u, func(set *v1alpha1.PodSet) int64 {
+		return min(int64(set.Count), u.Status.Admissions[0].Replicas)
+	})
 }
 
 // askedWith a number of pods for each pod set, where it can be known what they ask for.
