@@ -218,7 +218,7 @@ func (t *taking) launch(now time.Time, u *record, takes string, plan *writes.Pla
 	if takes == u.spec.TakesFrom && takes == takesFrom(u) {
 		return false
 	}
-	t.roster.leave(u)
+	t.roster.unplace(u)
 	u.becomeTaking(takes)
 	t.roster.owners.Moved(u)
 	t.roster.touch(u)
