@@ -493,10 +493,16 @@ func (c *checker) counts(d *decision, o *object) bool {
 }
 
 // forgotten: a quota begins with nothing used, and takes what is used of it along when it goes. Of pods from before,
-// Koordinator hears with their next event. A unit goes on holding what it held.
+// Koordinator hears with their next event. A unit goes on holding what it held, until it gives that back.
 func (c *checker) forgotten(d *decision, pod *object) bool {
-	quota := quotaLabel(pod)
-	return max(c.turned[quota], d.leader.turned[quota]) > pod.rv
+	quota, heard := quotaLabel(pod), pod.rv
+	for _, ch := range c.w.api.since(pods, d.seen[pods]) {
+		if ch.key == pod.key && ch.before != nil && ch.before.uid() == pod.uid() {
+			heard = ch.before.rv
+			break
+		}
+	}
+	return max(c.turned[quota], d.leader.turned[quota]) > heard
 }
 
 // knownToHold: a scheduler made a unit hold quota, or the decision's news have it.

@@ -53,8 +53,8 @@ type spoil struct {
 	key, quota string
 	by         *replica
 	rv         int64
-	// held: it got it. gaveUp: it stopped taking and waits on. It may get it all the same, so that is not counted.
-	held, gaveUp bool
+	// held: it got it.
+	held bool
 }
 
 type inVain struct {
@@ -102,25 +102,26 @@ func (c *checker) onSpoils(before *object, ch *change) {
 	}
 }
 
-// follow what becomes of a unit for which somebody has lost what it held.
+// follow what becomes of a unit for which somebody has lost what it held. If it stops taking before it holds that, pods
+// of others may have stayed, which is not its fault. What it gets later it has not taken.
 func (c *checker) follow(s *spoil, ch *change) {
-	switch o := ch.after; {
-	case holds(o), takes(o):
-		s.held, s.gaveUp = holds(o), false
-	case s.held:
-		c.forNothing(s, ch)
-		delete(c.lost, o.uid())
-	default:
-		s.gaveUp = true
+	o := ch.after
+	if holds(o) || takes(o) {
+		s.held = holds(o)
+		return
 	}
+	if s.held {
+		c.forNothing(s, ch)
+	}
+	delete(c.lost, o.uid())
 }
 
-// goes: a unit that has taken is deleted. If it had stopped taking, what it took may have come back before.
+// goes: a unit that has taken is deleted.
 func (c *checker) goes(ch *change) {
-	s := c.lost[ch.before.uid()]
-	if delete(c.lost, ch.before.uid()); s != nil && !s.gaveUp {
+	if s := c.lost[ch.before.uid()]; s != nil {
 		c.forNothing(s, ch)
 	}
+	delete(c.lost, ch.before.uid())
 }
 
 // lostBy notes for whom a hold was lost, if that is one unit.
