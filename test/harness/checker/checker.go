@@ -74,6 +74,7 @@ type Checker struct {
 	tolerated map[string]int64     // by quota and resource: how far beyond max pods outside of the queue have taken it
 
 	suspects   []suspect
+	decided    decided
 	violations []Violation
 	alive      int
 	peak       int
@@ -97,6 +98,7 @@ func New(blocking map[string]Order) *Checker {
 		share:     map[string]Resources{},
 		beyond:    edges{},
 		tolerated: map[string]int64{},
+		decided:   decided{chose: map[string]time.Time{}},
 	}
 }
 
@@ -252,10 +254,12 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 			delete(c.unitOf, unit.Job)
 		}
 		c.clear(unit.UID)
+		delete(c.decided.chose, unit.UID)
 		c.updateShare(unit.UID, old.Quota)
 		return
 	}
 	c.units[unit.UID] = unit
+	c.decided.see(unit)
 	if c.standsFor(unit) {
 		c.unitOf[unit.Job] = unit.UID
 	}
@@ -268,6 +272,7 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 	if unit.Admitted && !old.Admitted {
 		c.settle(unit)
 		c.suspect(unit)
+		delete(c.decided.chose, unit.UID)
 	}
 	c.updateShare(unit.UID, unit.Quota)
 	c.checkLevels(unit.Quota, theQueue)

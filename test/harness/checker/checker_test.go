@@ -224,6 +224,7 @@ func TestOvertaking(t *testing.T) {
 	high := with(unitOf("high", 1), func(u *Unit) { u.Priority = 9 })
 	low := unitOf("low", 1)
 	older := with(unitOf("older", 1), func(u *Unit) { u.Created = at(-5) })
+	other := with(unitOf("other", 1), func(u *Unit) { u.Queue = "other" })
 
 	fifo := func(u Unit) Unit { return with(u, func(u *Unit) { u.Queue = "fifo" }) }
 
@@ -247,6 +248,12 @@ func TestOvertaking(t *testing.T) {
 			do(fifo(older).admitted(20))}, []Rule{Overtaken}},
 		"no time of admission": {[]step{do(with(low.admitted(1), func(u *Unit) { u.AdmittedAt = time.Time{} }))},
 			[]Rule{Overtaken}},
+		"higher came after it had chosen victims": {[]step{do(low), do(with(low, func(u *Unit) { u.Takes = true })),
+			do(with(high, func(u *Unit) { u.Created = at(3) })), do(low.admitted(10))}, nil},
+		"higher waited as it chose victims": {[]step{do(high), do(low), do(with(other, func(u *Unit) { u.Created = at(5) })),
+			do(with(low, func(u *Unit) { u.Takes = true })), do(low.admitted(10))}, []Rule{Overtaken}},
+		"it had given its victims up": {[]step{do(low), do(with(low, func(u *Unit) { u.Takes = true })), do(low),
+			do(with(high, func(u *Unit) { u.Created = at(3) })), do(low.admitted(10))}, []Rule{Overtaken}},
 		"another queue": {[]step{do(high), do(with(low, func(u *Unit) { u.Queue = "other" }).admitted(10))}, nil},
 		"another quota": {[]step{do(high), do(with(low, func(u *Unit) { u.Quota = "b" }).admitted(10))}, nil},
 		"parked":        {[]step{do(with(high, func(u *Unit) { u.Parked = true })), do(low.admitted(10))}, nil},

@@ -69,6 +69,8 @@ type Unit struct {
 	Adopted bool
 	// Parked: it is not in its queue, for a reason that is its own.
 	Parked bool
+	// Takes: it has chosen victims, and waits for what they hold.
+	Takes bool
 	// Reason and Message say why it holds no quota; empty if it does, or if nobody has said so yet.
 	Reason, Message string
 }
@@ -163,6 +165,7 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 	if qu.Status.LastAllocateTime != nil {
 		queueUnit.AdmittedAt = qu.Status.LastAllocateTime.Time
 	}
+	queueUnit.Takes = qu.Status.Preemption != nil && len(qu.Status.Preemption.Holds) > 0
 	queueUnit.readConditions(qu.Status.Conditions)
 	return queueUnit
 }

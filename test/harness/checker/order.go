@@ -53,6 +53,34 @@ const (
 	sameDecision = time.Second
 )
 
+// decided is when it was decided that a unit goes first. What a unit takes is its own, whoever comes until it is free.
+type decided struct {
+	// chose is when units that take chose their victims, by UID.
+	chose map[string]time.Time
+	// now is the latest time that a unit has named.
+	now time.Time
+}
+
+func (d *decided) see(unit Unit) {
+	for _, at := range []time.Time{unit.Created, unit.AdmittedAt} {
+		if at.After(d.now) {
+			d.now = at
+		}
+	}
+	if _, known := d.chose[unit.UID]; unit.Takes && !known {
+		d.chose[unit.UID] = d.now
+	} else if !unit.Takes && !unit.Admitted {
+		delete(d.chose, unit.UID)
+	}
+}
+
+func (d *decided) at(unit Unit) time.Time {
+	if at, chose := d.chose[unit.UID]; chose {
+		return at
+	}
+	return unit.AdmittedAt
+}
+
 // suspect is an admission that passed a waiting unit, which was perhaps decided with it.
 type suspect struct {
 	passed string // UID of the unit that waited
@@ -75,7 +103,7 @@ func (c *Checker) suspect(unit Unit) {
 		case waiting.Queue != unit.Queue || waiting.Quota != unit.Quota,
 			waiting.Admitted || waiting.Attempts > 0 || waiting.Parked,
 			!waiting.before(unit, order),
-			unit.AdmittedAt.Sub(waiting.Created) < decisionLag,
+			c.decided.at(unit).Sub(waiting.Created) < decisionLag,
 			c.Unsaid != nil && c.Unsaid(waiting, unit):
 			continue
 		}
