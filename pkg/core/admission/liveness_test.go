@@ -358,6 +358,39 @@ func TestEveryHeadStarts(of *testing.T) {
 	})
 }
 
+// A job that asks for more than its quota can have while all others use their min starts if they do not. Until then it
+// is told so, once it is the first of its queue: it is not left to hope.
+func TestAHeadBeyondItsShareIsTold(of *testing.T) {
+	of.Parallel()
+	rapid.Check(of, func(t *rapid.T) {
+		e := drawEndless(of, t)
+		at := e.streams[rapid.IntRange(0, len(e.streams)-1).Draw(t, "stream")]
+		kind := rapid.SampledFrom(ofEndless).Draw(t, "beyond in")
+		least, most := e.rightful(at.quota, kind), e.max[at.quota][kind]
+		for level := at.quota; level != ""; level = e.parents[level] {
+			most = min(most, e.max[level][kind])
+		}
+		if least >= most {
+			t.Skip("that quota can have all that it may")
+		}
+		request := amounts{kind: rapid.Int64Range(max(least, 0)+1, most).Draw(t, "request")}
+		e.add("head", at.queue, at.quota, request, func(u *unit.Unit) {
+			u.Created, u.Priority = epoch.Add(-time.Hour), 100
+		})
+		told := map[unit.Reason]string{}
+		for range e.claimAfter + e.longest + 1 {
+			if e.minute(t); !e.waits("head") || !e.units["head"].Phase.Waits() {
+				return
+			}
+			found, message := newWhy(e.s).waiting(e.s.roster.units[unitNamed("head")])
+			told[found.Reason] = message
+		}
+		if told[unit.ReasonQueueFull] == "" { // in a full queue nobody looks at quota
+			require.Contains(t, told, unit.ReasonExceedsGuaranteedShare)
+		}
+	})
+}
+
 // grow has a job that runs ask for more, and run until the end of the test.
 func (e *endless) grow(name string, request amounts) {
 	u := e.units[name]
