@@ -55,7 +55,7 @@ func (q *queueRecord) places() *places.Bounds {
 // full says that the queue of a group has no place for one more unit, together with the claims of those ahead.
 func (l *lines) full(g *group, ahead places.Claims) bool {
 	at, of := g.Notes.queue.places(), g.Head().spec.Namespace()
-	return g.Notes.ask.Jobs > 0 && (at.Full(l.holdings, ahead) || at.FullFor(of, l.holdings, ahead))
+	return g.Notes.ask.Jobs > 0 && (at.Full(l.holdings.Count, ahead) || at.FullFor(of, l.holdings.CountOf, ahead))
 }
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
@@ -64,9 +64,9 @@ func (l *lines) whyFull(g *group) string {
 	switch {
 	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""
-	case q.places().Full(l.holdings, nil):
+	case q.places().Full(l.holdings.Count, nil):
 		return words.QueueFull(q.name, l.holdings.Count(q.name), q.spec.MaxAdmitted, pods)
-	case q.places().FullFor(namespace, l.holdings, nil):
+	case q.places().FullFor(namespace, l.holdings.CountOf, nil):
 		return words.FullFor(namespace, q.name, l.holdings.CountOf(q.name, namespace), q.bounds().MaxAdmitted, pods)
 	case g.Notes.cause.Stopped == unit.ReasonQueueFull:
 		return fmt.Sprintf("queue %q keeps the places that it has left for units ahead", q.name)
