@@ -105,7 +105,7 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	}
 	for _, i := range claiming {
 		u := p.asks.Heads()[i].Of.unit
-		p.places.Add(u.spec.Queue, u.spec.Namespace(), 1)
+		p.places.Add(&u.group.Notes.queue.places, u.spec.Namespace(), 1)
 	}
 	return false
 }
@@ -127,7 +127,7 @@ func roomForAll(l *lines, ahead places.Claims, gg *gangGroup) bool {
 		if l.full(u.group, with) {
 			return false
 		}
-		with.Add(u.spec.Queue, u.spec.Namespace(), 1)
+		with.Add(&u.group.Notes.queue.places, u.spec.Namespace(), 1)
 	}
 	return true
 }

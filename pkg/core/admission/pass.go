@@ -181,7 +181,7 @@ func (p *pass) fits(now time.Time, g *group) bool {
 		return true
 	}
 	if p.claims(now, at.unit, a.Blocking) && p.asks.Block() {
-		p.places.Add(at.unit.spec.Queue, at.unit.spec.Namespace(), int(a.Jobs))
+		p.places.Add(&g.Notes.queue.places, at.unit.spec.Namespace(), int(a.Jobs))
 	}
 	return false
 }
@@ -189,7 +189,7 @@ func (p *pass) fits(now time.Time, g *group) bool {
 // claims says whether a unit may claim now. atOnce: it need not wait for that. If its queue is bounded, its wait begins
 // now: the unit is not looked at any more if another one takes the last place in this pass.
 func (p *pass) claims(now time.Time, u *record, atOnce bool) bool {
-	if u.front.Since.IsZero() && !u.group.Notes.queue.places().None() {
+	if u.front.Since.IsZero() && !u.group.Notes.queue.places.None() {
 		u.waitsAs(p.watch.Note(now, u.front, atOnce))
 	}
 	may, noted := p.watch.Claims(now, u.front, atOnce)

@@ -46,8 +46,11 @@ type Claims map[place]int
 
 type place struct{ queue, namespace string }
 
-// Add claims so many places of a queue, for a namespace.
-func (c Claims) Add(queue, namespace string, n int) {
-	c[place{queue: queue}] += n
-	c[place{queue, namespace}] += n
+// Add claims so many places of a queue, for a namespace. Where nothing is bounded nobody asks for claims.
+func (c Claims) Add(of *Bounds, namespace string, n int) {
+	if of.None() {
+		return
+	}
+	c[place{queue: of.Queue}] += n
+	c[place{of.Queue, namespace}] += n
 }
