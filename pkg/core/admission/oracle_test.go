@@ -679,8 +679,8 @@ func (o *oracle) blocks(q queue.Spec, u oracleAsk) bool {
 	return q.Policy == "FIFO" || q.Policy == "Block" || (q.Policy == "Intelligent" && u.Priority >= q.Threshold)
 }
 
-// noPlace says that a queue has no place for a unit. One that is alike to a unit ahead waits for what that one waits
-// for, whatever places that claims.
+// noPlace says that a queue has no place for a unit: others hold quota there, or claim places ahead. No claim counts
+// for one behind another that is alike: both wait for the same.
 func (o *oracle) noPlace(q queue.Spec, u oracleAsk, r *oracleRound, seen map[string]bool) bool {
 	if seen[o.alike(q, u)] {
 		r = newOracleRound()
