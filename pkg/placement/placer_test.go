@@ -297,7 +297,7 @@ func TestPromiseOnANodeThatLeft(t *testing.T) {
 	require.False(t, w.place(set(pod("second", "cpu", "1"), 1)).Fits)
 }
 
-// What keeps pods from a node may go, or come, without an event of the pods.
+// A change of a node can let pods onto it, or keep them off, without an event of the pods.
 func TestNodesThatChange(t *testing.T) {
 	for name, change := range map[string]func(*v1.Node){
 		"a taint": func(n *v1.Node) { tainted(n) },

@@ -334,7 +334,7 @@ func (c *checker) keptForTakers(pod *object, d *decision) {
 	}
 }
 
-// takesFor: a unit takes for a job that is there. What waits in no quota, or for no job, takes nothing.
+// takesFor says that a unit takes for a job that exists. A unit without a quota or a job takes nothing.
 func (c *checker) takesFor(o *object) bool {
 	return takes(o) && !c.w.bad(o) && c.chargedTo(o) != "" && !c.orphaned(o)
 }

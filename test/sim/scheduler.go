@@ -68,7 +68,7 @@ type replica struct {
 	listed  int64              // version of the list at Lead
 	// turned is the version at which Koordinator heard that a quota was made or deleted, the last one of its name.
 	turned  map[string]int64
-	applied int64 // what it had seen of units when the engine stepped last: the gate knows no more
+	applied int64 // version of units that it had seen when the engine stepped last; the gate decides by that one
 
 	jobsByUID  map[types.UID]jobqueue.Job
 	namespaces *stream

@@ -26,9 +26,18 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
+// noObject is what a queue without an object is: nothing bounds it.
+var noObject = queue.Spec{MaxPending: -1, MaxAdmitted: -1}
+
+// become has the queue be what its object says, or noObject.
+func (q *queueRecord) become(spec queue.Spec, known bool) {
+	q.known, q.spec = known, spec
+	q.places = places.Bounds{Queue: q.name, All: spec.MaxAdmitted, Each: q.bounds().MaxAdmitted}
+}
+
 // bounds of the queue for each namespace.
 func (q *queueRecord) bounds() queue.NamespaceBounds {
-	if !q.known || q.spec.PerNamespace == nil {
+	if q.spec.PerNamespace == nil {
 		return queue.NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
 	}
 	return *q.spec.PerNamespace
@@ -36,26 +45,14 @@ func (q *queueRecord) bounds() queue.NamespaceBounds {
 
 // newBounds are those of the line, as the queue has them now.
 func (q *queueRecord) newBounds() *backlog.Bounds[*record, notes] {
-	all := int32(-1)
-	if q.known {
-		all = q.spec.MaxPending
-	}
-	return q.line.NewBounds(func(u *record) string { return u.spec.Namespace() }, int(q.bounds().MaxPending), int(all))
-}
-
-// places are those of its units that hold quota.
-func (q *queueRecord) places() *places.Bounds {
-	b := &places.Bounds{Queue: q.name, All: -1, Each: q.bounds().MaxAdmitted}
-	if q.known {
-		b.All = q.spec.MaxAdmitted
-	}
-	return b
+	namespaceOf := func(u *record) string { return u.spec.Namespace() }
+	return q.line.NewBounds(namespaceOf, int(q.bounds().MaxPending), int(q.spec.MaxPending))
 }
 
 // full says that the queue of a group has no place for one more unit, together with the claims of those ahead.
 func (l *lines) full(g *group, ahead places.Claims) bool {
-	at, of := g.Notes.queue.places(), g.Head().spec.Namespace()
-	return g.Notes.ask.Jobs > 0 && (at.Full(l.holdings, ahead) || at.FullFor(of, l.holdings, ahead))
+	at, of := &g.Notes.queue.places, g.Head().spec.Namespace()
+	return g.Notes.ask.Jobs > 0 && (at.Full(l.holdings.Count, ahead) || at.FullFor(of, l.holdings.CountOf, ahead))
 }
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
@@ -64,10 +61,10 @@ func (l *lines) whyFull(g *group) string {
 	switch {
 	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""
-	case q.places().Full(l.holdings, nil):
-		return words.QueueFull(q.name, l.holdings.Count(q.name), q.spec.MaxAdmitted, pods)
-	case q.places().FullFor(namespace, l.holdings, nil):
-		return words.FullFor(namespace, q.name, l.holdings.CountOf(q.name, namespace), q.bounds().MaxAdmitted, pods)
+	case q.places.Full(l.holdings.Count, nil):
+		return words.QueueFull(q.name, l.holdings.Count(q.name), q.places.All, pods)
+	case q.places.FullFor(namespace, l.holdings.CountOf, nil):
+		return words.FullFor(namespace, q.name, l.holdings.CountOf(q.name, namespace), q.places.Each, pods)
 	case g.Notes.cause.Stopped == unit.ReasonQueueFull:
 		return fmt.Sprintf("queue %q keeps the places that it has left for units ahead", q.name)
 	default:

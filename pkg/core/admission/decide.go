@@ -55,7 +55,7 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 				s.roster.admit(g.Head(), s.pass.lent(g), true, &plan)
 				s.roster.settle(now)
 			} else {
-				moved := s.pass.noteClaims(now)
+				moved := s.pass.noteFirst()
 				s.pass.noteCauses(now)
 				s.progress.changed = s.taking.take(now, &plan) || moved
 			}

@@ -91,6 +91,9 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	if room && p.asks.TryTogether(&gg.asks, gg.met) {
 		return !slices.ContainsFunc(gg.members, isTaking) // else until those writes are settled
 	}
+	if gg.asks.TooLarge(p.lines.tree, p.lines.rights) {
+		return false
+	}
 	taking := slices.ContainsFunc(gg.members, func(u *record) bool { return u.group.Notes.takes })
 	var claiming []int
 	for _, i := range gg.met {
@@ -100,12 +103,9 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	}
 	if room {
 		claiming = p.asks.BlockTogether(&gg.asks, claiming)
-	} else if gg.asks.TooLarge(p.lines.tree, p.lines.rights) {
-		return false
 	}
 	for _, i := range claiming {
-		u := p.asks.Heads()[i].Of.unit
-		p.places.Add(u.spec.Queue, u.spec.Namespace(), 1)
+		p.claimed(now, p.asks.Heads()[i].Of.unit, 1)
 	}
 	return false
 }
@@ -127,7 +127,7 @@ func roomForAll(l *lines, ahead places.Claims, gg *gangGroup) bool {
 		if l.full(u.group, with) {
 			return false
 		}
-		with.Add(u.spec.Queue, u.spec.Namespace(), 1)
+		with.Add(&u.group.Notes.queue.places, u.spec.Namespace(), 1)
 	}
 	return true
 }

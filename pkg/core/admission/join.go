@@ -89,7 +89,7 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	if q.spec.Preemption.ComparesPriorities() {
 		key.MaxPriority = u.spec.MaxPriority
 	}
-	if q.bounds().MaxAdmitted >= 0 {
+	if q.places.Each >= 0 {
 		key.Namespace = u.spec.Namespace()
 	}
 	return key, ""

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/places"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shadow"
@@ -49,8 +50,9 @@ type queueRecord struct {
 	// refs counts the units that name the queue.
 	refs int
 	line *line
-	// pending are the bounds of the line.
+	// pending are the bounds of the line, and places those of its units that hold quota.
 	pending *backlog.Bounds[*record, notes]
+	places  places.Bounds
 
 	// groups counts those of the line, by the rounds in which a pass looks at them.
 	groups [rounds]int
@@ -143,9 +145,8 @@ func newLines(cfg *Config, tree *capacity.Tree, held *holding.Book, p *progress)
 func (l *lines) queue(name string) *queueRecord {
 	q, ok := l.byName[name]
 	if !ok {
-		q = &queueRecord{
-			name: name, line: backlog.NewLine[*record, notes](l.policies[defaultPolicy](0)),
-		}
+		q = &queueRecord{name: name, line: backlog.NewLine[*record, notes](l.policies[defaultPolicy](0))}
+		q.become(noObject, false)
 		q.pending = q.newBounds()
 		l.byName[name] = q
 	}

@@ -36,9 +36,7 @@ type oracle struct {
 	*model
 
 	claimTimeout, claimAfter time.Duration
-	// claiming are those that claimed in the last look at all that wait, and those that will after a time.
-	claiming []string
-	// ended: a claim has, since the last such look.
+	// ended: a claim has, or one waits for long, since the last look at all that wait.
 	ended bool
 	// lines are what waited in each queue then, in order. first is the first that could rightfully get what it asks for.
 	lines map[string][]oracleAsk
@@ -233,7 +231,7 @@ func (o *oracle) greedy() []oracleAsk {
 			next, fits = o.lend(inside)
 		}
 		if next == nil {
-			if !o.noteClaims() {
+			if !o.noteFirst() {
 				return out
 			}
 			continue
@@ -247,13 +245,9 @@ func (o *oracle) greedy() []oracleAsk {
 	}
 }
 
-// noteClaims begins the time of those that claim, and says whether the order of queues may be another one.
-func (o *oracle) noteClaims() (moved bool) {
+// noteFirst finds who is first in each queue, and says whether the order of queues may be another one.
+func (o *oracle) noteFirst() (moved bool) {
 	moved, o.ended = o.ended, false
-	for _, key := range o.claiming {
-		o.note(oracleAsk{Unit: o.units[key].Unit})
-	}
-	moved, o.ended = moved || o.ended, false
 	for name, units := range o.lines {
 		before := o.overdue(name, units)
 		delete(o.first, name)
@@ -327,7 +321,6 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 			}
 		}
 	}
-	o.claiming = append(r.waits, claimants(r.claims)...)
 	o.lines = map[string][]oracleAsk{}
 	for name, units := range byQueue {
 		for _, i := range units {
@@ -337,24 +330,16 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 	return nil, nil
 }
 
-func claimants(claims []oracleClaim) (keys []string) {
-	for _, c := range claims {
-		keys = append(keys, c.u.Key)
-	}
-	return keys
-}
-
 // mayClaim has a unit claim that is the first of those alike, unless its line has a claim. It says whether the unit
 // blocks.
 func (o *oracle) mayClaim(
 	r *oracleRound, q queue.Spec, u oracleAsk, short map[string]bool, reach oracleReach,
 ) (blocks bool) {
-	o.noteWherePlacesAreFew(q, u)
 	if reach.tooLarge {
 		return false
 	}
 	if !o.blocks(q, u) {
-		r.waits = append(r.waits, u.Key)
+		o.note(u)
 	}
 	own := u.Queue + " " + u.Quota
 	if !o.claims(q, u) || r.claimed[own] {
@@ -363,6 +348,7 @@ func (o *oracle) mayClaim(
 	_, along := o.pathsOf([]oracleAsk{u})
 	r.claimed[own] = true
 	r.claims = append(r.claims, o.claim(u, q, short, reach, along))
+	o.note(u)
 	r.place(u)
 	return true
 }
@@ -372,7 +358,6 @@ type oracleRound struct {
 	claims  []oracleClaim
 	claimed map[string]bool        // queue and quota
 	met     map[string][]oracleAsk // by gang group
-	waits   []string               // those that do not block, and claim after a time
 	places  map[string]int         // that are claimed, by queue, and by queue and namespace
 }
 
@@ -384,14 +369,6 @@ func (r *oracleRound) place(u oracleAsk) {
 	if !u.grows {
 		r.places[u.Queue]++
 		r.places[u.Queue+" "+namespaceOf(u.Key)]++
-	}
-}
-
-// noteWherePlacesAreFew begins the time of a unit at once where another one may take the last place.
-func (o *oracle) noteWherePlacesAreFew(q queue.Spec, u oracleAsk) {
-	bounded := q.MaxAdmitted >= 0 || q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0
-	if bounded && o.units[u.Key].claimsSince.IsZero() {
-		o.note(u)
 	}
 }
 
@@ -468,7 +445,6 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	before := maps.Clone(r.claimed)
 	_, along := o.pathsOf(met)
 	for _, m := range met {
-		o.noteWherePlacesAreFew(o.queues[m.Queue], m)
 		own, at := m.Queue+" "+m.Quota, reach.tooLarge
 		if at {
 			continue
@@ -477,7 +453,7 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 			at = at || short[level] || m.NonPreemptible && short[level+"/min"]
 		}
 		if !o.blocks(o.queues[m.Queue], m) {
-			r.waits = append(r.waits, m.Key)
+			o.note(m)
 		}
 		if o.claims(o.queues[m.Queue], m) && !before[own] && at {
 			r.claimed[own] = true
@@ -486,6 +462,7 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 				mine[gate] = m.NonPreemptible || !strings.HasSuffix(gate, "/min")
 			}
 			r.claims = append(r.claims, o.claim(m, o.queues[m.Queue], mine, reach, along))
+			o.note(m)
 			r.place(m)
 		}
 	}
@@ -495,16 +472,17 @@ func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 // waitForPlaces has those claim places that are admitted together, and that could be if there were places for all.
 func (o *oracle) waitForPlaces(r *oracleRound, met []oracleAsk) {
 	levels, _ := o.pathsOf(met)
-	never := o.neverTogether(met) || o.tooLargeTogether(met, levels)
-	var claim []oracleAsk
-	for _, m := range met {
-		o.noteWherePlacesAreFew(o.queues[m.Queue], m)
-		if o.claims(o.queues[m.Queue], m) && !never {
-			claim = append(claim, m)
-		}
+	if o.neverTogether(met) || o.tooLargeTogether(met, levels) {
+		return
 	}
-	for _, m := range claim {
-		r.place(m)
+	for _, m := range met {
+		if !o.blocks(o.queues[m.Queue], m) {
+			o.note(m)
+		}
+		if o.claims(o.queues[m.Queue], m) {
+			o.note(m)
+			r.place(m)
+		}
 	}
 }
 
@@ -679,8 +657,8 @@ func (o *oracle) blocks(q queue.Spec, u oracleAsk) bool {
 	return q.Policy == "FIFO" || q.Policy == "Block" || (q.Policy == "Intelligent" && u.Priority >= q.Threshold)
 }
 
-// noPlace says that a queue has no place for a unit. One that is alike to a unit ahead waits for what that one waits
-// for, whatever places that claims.
+// noPlace says that a queue has no place for a unit: others hold quota there, or claim places ahead. No claim counts
+// for one behind another that is alike: both wait for the same.
 func (o *oracle) noPlace(q queue.Spec, u oracleAsk, r *oracleRound, seen map[string]bool) bool {
 	if seen[o.alike(q, u)] {
 		r = newOracleRound()

@@ -76,7 +76,7 @@ type cause struct {
 // pass has to be made again without the unit that was looked at, which alone is to blame.
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
-	p.other = nil
+	p.other, p.watch.Next = nil, time.Time{}
 	clear(p.inPass)
 	clear(p.places)
 	for r := range rounds {
@@ -180,35 +180,33 @@ func (p *pass) fits(now time.Time, g *group) bool {
 		}
 		return true
 	}
-	if p.claims(now, at.unit, a.Blocking) && p.asks.Block() {
-		p.places.Add(at.unit.spec.Queue, at.unit.spec.Namespace(), int(a.Jobs))
+	heads := p.asks.Heads()
+	if heads[len(heads)-1].Waits() && p.claims(now, at.unit, a.Blocking) && p.asks.Block() {
+		p.claimed(now, at.unit, a.Jobs)
 	}
 	return false
 }
 
-// claims says whether a unit may claim now. atOnce: it need not wait for that. If its queue is bounded, its wait begins
-// now: the unit is not looked at any more if another one takes the last place in this pass.
+// claims says whether a unit that is short may claim now. atOnce: it need not wait for that. The wait of others begins
+// in the first pass that finds them short: in the next one another unit may have the last place of the queue.
 func (p *pass) claims(now time.Time, u *record, atOnce bool) bool {
-	if u.front.Since.IsZero() && !u.group.Notes.queue.places().None() {
-		u.waitsAs(p.watch.Note(now, u.front, atOnce))
+	if !u.group.Notes.ask.Blocking {
+		u.waitsAs(p.watch.Note(now, u.front, false))
 	}
 	may, noted := p.watch.Claims(now, u.front, atOnce)
 	u.waitsAs(noted)
 	return may
 }
 
-// noteClaims begins the time of those that claim, or will. It says whether the order of queues may be another one now.
-func (p *pass) noteClaims(now time.Time) (moved bool) {
-	p.watch.Next = time.Time{}
-	for i := range p.asks.Claims() {
-		of := p.asks.Claims()[i].Of
-		of.unit.waitsAs(p.watch.Note(now, of.unit.front, of.group.Notes.ask.Blocking || of.group.Notes.takes))
-	}
-	for i := range p.asks.Heads() {
-		if h := &p.asks.Heads()[i]; h.Waits() && !h.Of.group.Notes.ask.Blocking {
-			h.Of.unit.waitsAs(p.watch.Note(now, h.Of.unit.front, false))
-		}
-	}
+// claimed begins the time of a unit that claims, and keeps so many places for it.
+func (p *pass) claimed(now time.Time, u *record, places int64) {
+	n := &u.group.Notes
+	u.waitsAs(p.watch.Note(now, u.front, n.ask.Blocking))
+	p.places.Add(&n.queue.places, u.spec.Namespace(), int(places))
+}
+
+// noteFirst finds who is first in each queue. It says whether the order of queues may be another one now.
+func (p *pass) noteFirst() (moved bool) {
 	moved, p.watch.Moved = p.watch.Moved, false
 	for _, q := range p.lines.ranking.Queues() {
 		moved = q.noteFirst(p.lines.rights) || moved

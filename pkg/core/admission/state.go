@@ -113,7 +113,7 @@ func (s *State) UpsertQueue(now time.Time, in queue.Spec) {
 		return
 	}
 	reorder := !q.known || !q.spec.SameOrder(&in)
-	q.known, q.spec = true, in
+	q.become(in, true)
 	s.roster.queueChanged(now, q, reorder)
 }
 
@@ -123,7 +123,7 @@ func (s *State) DeleteQueue(now time.Time, name string) {
 	if !ok || !q.known {
 		return
 	}
-	q.known, q.spec = false, queue.Spec{}
+	q.become(noObject, false)
 	s.roster.queueChanged(now, q, true)
 	s.lines.prune(q)
 }

@@ -34,8 +34,8 @@ import (
 // never does. Timeout is how long a unit may claim; zero means without end.
 type Rule struct{ After, Timeout time.Duration }
 
-// Wait is how long a unit has waited at the front. It begins when a pass that admits nobody finds the unit to claim or,
-// in a queue that does not block, to be short. It goes on until the unit is admitted, also while another unit is first.
+// Wait is how long a unit has waited at the front. It begins when a pass finds the unit to claim or, in a queue that
+// does not block, to be short. It goes on until the unit is admitted, also while another unit is first.
 type Wait struct {
 	Since time.Time
 	// Long: for longer than After. Ended: it no longer claims.
@@ -53,7 +53,7 @@ func (w *Wait) Overdue() (since time.Time) {
 // Watch follows the waits of all units.
 type Watch struct {
 	Rule
-	// Next is when the first claim begins or ends of those that were noted last; zero if none does.
+	// Next is when the first claim begins or ends of those that the last pass noted; zero if none does.
 	Next time.Time
 	// Ended counts claims that have. Moved: a unit came to wait for too long, or the claim of one ended that did.
 	Ended int

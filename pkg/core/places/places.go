@@ -30,20 +30,15 @@ type Bounds struct {
 // None says that nothing is bounded.
 func (b *Bounds) None() bool { return b.All < 0 && b.Each < 0 }
 
-// Holders counts the units that hold quota.
-type Holders interface {
-	Count(queue string) int
-	CountOf(queue, namespace string) int
-}
-
-// Full says that the queue has no place for another unit, together with the claims of those ahead.
-func (b *Bounds) Full(of Holders, ahead Claims) bool {
-	return b.All >= 0 && of.Count(b.Queue)+ahead[place{queue: b.Queue}] >= int(b.All)
+// Full says that the queue has no place for another unit, together with the claims of those ahead. held counts those
+// that hold quota.
+func (b *Bounds) Full(held func(queue string) int, ahead Claims) bool {
+	return b.All >= 0 && held(b.Queue)+ahead[place{queue: b.Queue}] >= int(b.All)
 }
 
 // FullFor says the same of a namespace.
-func (b *Bounds) FullFor(namespace string, of Holders, ahead Claims) bool {
-	return b.Each >= 0 && of.CountOf(b.Queue, namespace)+ahead[place{b.Queue, namespace}] >= int(b.Each)
+func (b *Bounds) FullFor(namespace string, held func(queue, namespace string) int, ahead Claims) bool {
+	return b.Each >= 0 && held(b.Queue, namespace)+ahead[place{b.Queue, namespace}] >= int(b.Each)
 }
 
 // Claims are the places that heads have claimed in a pass, by queue and namespace.
@@ -51,8 +46,11 @@ type Claims map[place]int
 
 type place struct{ queue, namespace string }
 
-// Add claims so many places of a queue, for a namespace.
-func (c Claims) Add(queue, namespace string, n int) {
-	c[place{queue: queue}] += n
-	c[place{queue, namespace}] += n
+// Add claims so many places of a queue, for a namespace. Where nothing is bounded nobody asks for claims.
+func (c Claims) Add(of *Bounds, namespace string, n int) {
+	if of.None() {
+		return
+	}
+	c[place{queue: of.Queue}] += n
+	c[place{of.Queue, namespace}] += n
 }

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whoever writes owner references can have objects own each other.
+// An author of owner references can make objects own each other.
 func TestUpEndsWhereOwnersOwnEachOther(t *testing.T) {
 	other := map[types.UID]*metav1.OwnerReference{"a": {UID: "b"}, "b": {UID: "a"}}
 	made := func(o *metav1.OwnerReference) *metav1.OwnerReference { return other[o.UID] }

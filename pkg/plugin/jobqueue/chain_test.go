@@ -126,8 +126,7 @@ func TestGateFollowsOwners(t *testing.T) {
 	}
 }
 
-// Whoever writes owner references can have pods own each other. Those that control nothing are not followed, and the
-// walk along controllers ends.
+// An author of owner references can make pods own each other. The gate follows controllers alone, and so many at most.
 func TestTheGateEndsWherePodsOwnEachOther(t *testing.T) {
 	for name, tt := range map[string]struct {
 		controls bool
