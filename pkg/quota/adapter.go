@@ -65,6 +65,9 @@ type Adapter struct {
 	protection protection
 	room       room
 
+	// moving: the hook has spoken of pods since an observation has waited for used to move.
+	moving atomic.Bool
+
 	// builtInOpen: jobs may be admitted in Koordinator's default and system quota.
 	builtInOpen atomic.Bool
 
@@ -99,6 +102,7 @@ func (a *Adapter) tell(what func(Sink)) {
 
 // podAssigned is called just before used moves: what ends is not room for others, not for a moment.
 func (a *Adapter) podAssigned(quota string, pod *corev1.Pod, assigned bool) {
+	a.moving.Store(true)
 	moved := false
 	if assigned {
 		moved = a.room.run(pod)
@@ -191,6 +195,16 @@ func (a *Adapter) All() []string {
 	}
 	delete(names, extension.RootQuotaName)
 	return slices.Sorted(maps.Keys(names))
+}
+
+// awaitUsed returns when used has moved for all pods of which the hook has spoken. ElasticQuota speaks and then moves
+// used under one lock, often as one of several readers. Who takes back the reservation of no pod waits for all of them.
+func (a *Adapter) awaitUsed(plugin Live) {
+	if a.moving.Swap(false) {
+		for _, mgr := range managers(plugin) {
+			mgr.UnreservePod("", nil)
+		}
+	}
 }
 
 func managers(plugin Live) []*core.GroupQuotaManager {

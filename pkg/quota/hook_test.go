@@ -18,7 +18,9 @@ package quota
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +90,38 @@ func TestTheHookTellsOfACountedPodWhatMovesUsed(t *testing.T) {
 	require.Equal(t, []string{"a"}, change(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = cpu("8") }))
 	require.Equal(t, []string{"a"}, change(func(p *corev1.Pod) { p.Labels[extension.LabelPreemptible] = "false" }))
 	require.Empty(t, change(func(p *corev1.Pod) { p.Labels["other"] = "label" }))
+}
+
+// observedInBetween holds ElasticQuota up between the word of the hook and used, until used was observed. An observation
+// that waits for ElasticQuota goes on after a while.
+type observedInBetween struct {
+	*recordingSink
+	told, observed chan struct{}
+}
+
+func (s observedInBetween) PodAssigned(string, *corev1.Pod, bool) {
+	close(s.told)
+	select {
+	case <-s.observed:
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// A pod that ElasticQuota's handler sees first when the pod is on a node counts from then on, and no reservation says
+// so. What the hook has said of it is in used once that is observed.
+func TestWhatTheHookSaidIsObserved(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	sink := observedInBetween{&recordingSink{}, make(chan struct{}), make(chan struct{})}
+	l.adapter.Subscribe(sink)
+	pod := l.pod("x", "a", "7")
+	pod.Spec.NodeName = "n"
+	var group sync.WaitGroup
+	group.Go(func() { l.mgr.OnPodAdd("a", pod) })
+	<-sink.told
+	found, _ := l.adapter.Observe([]string{"a"})
+	close(sink.observed)
+	group.Wait()
+	require.Equal(t, "cpu: 7", found[0].Used.String())
 }
 
 func TestTheHookTellsOfQuotas(t *testing.T) {

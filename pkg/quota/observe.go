@@ -48,9 +48,8 @@ type level struct {
 // default quota comes along: pods whose quota does not exist are charged to it, and everything is a share of what that
 // leaves.
 //
-// The caller moves its own reservations first and observes then. Every level looks its quota up again before it reads
-// used: that takes the lock under which ElasticQuota reserves a pod, so a pod whose reservation was seen by the hook is
-// in used, or counted twice for a moment, but never missing.
+// The caller moves its own reservations first and observes then. A pod of which the hook has said that it begins to
+// count is in used, or counted twice for a moment, but never missing.
 func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []string) {
 	plugin, args := a.captured()
 	names = slices.Clone(names)
@@ -67,6 +66,7 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 		delete(a.more, name)
 	}
 	a.mu.Unlock()
+	a.awaitUsed(plugin)
 	levels, gone := levelsOf(plugin, names)
 	found = make([]admission.Quota, 0, len(levels))
 	for i := range levels {

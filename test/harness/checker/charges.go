@@ -45,7 +45,8 @@ type Charges struct {
 type charge struct {
 	quota  string
 	amount Resources
-	job    string // UID of the job of a unit; "" if it has none
+	unit   string // its key
+	job    string // UID of the job of a unit or pod; "" if it has none
 }
 
 // podCharge is what a pod takes.
@@ -100,13 +101,13 @@ func (c *Charges) pod(p Pod, deleted bool) {
 		delete(c.pods, p.UID)
 		return
 	}
-	is := podCharge{charge: charge{quota: p.Quota, amount: p.Request}, bound: p.Bound}
+	is := podCharge{charge: charge{quota: p.Quota, amount: p.Request, job: p.Job}, bound: p.Bound}
 	is.byHand = p.Bound && (!known || was.byHand || was.bound && was.quota != p.Quota)
 	c.pods[p.UID] = is
 	if !c.queued || !is.bound || is.byHand {
 		return
 	}
-	c.compare(QuotaPassed, p.Quota, c.boundIn(p.Quota), "with pod "+p.Name)
+	c.compare(QuotaPassed, p.Quota, c.boundIn(p.Quota), func() string { return "with pod " + p.Name })
 }
 
 // boundIn is what the pods use that the scheduler bound in a quota.
@@ -142,21 +143,43 @@ func (c *Charges) unit(u Unit, deleted bool) {
 	if u.Adopted {
 		return
 	}
-	c.held[u.UID] = charge{u.Quota, u.Held, u.Job}
+	c.held[u.UID] = charge{u.Quota, u.Held, u.Key, u.Job}
 	sum := Resources{}
 	for _, held := range c.held {
 		if held.quota == u.Quota {
 			sum.add(held.amount, 1)
 		}
 	}
-	c.compare(HeldBeyondMax, u.Quota, sum, "with unit "+u.Key)
+	c.compare(HeldBeyondMax, u.Quota, sum, func() string { return "with unit " + u.Key + "; " + c.holders(u.Quota) })
+}
+
+// holders are those of a quota, with their pods on nodes.
+func (c *Charges) holders(quota string) string {
+	var all []string
+	for _, held := range c.held {
+		if held.quota == quota {
+			all = append(all, fmt.Sprintf("%s has %d pods", held.unit, c.boundOf(held.job)))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// boundOf counts the pods of a job that are on nodes.
+func (c *Charges) boundOf(job string) (n int) {
+	for _, p := range c.pods {
+		if p.bound && p.job == job {
+			n++
+		}
+	}
+	return n
 }
 
 // compare reports what has just passed the max of a quota.
-func (c *Charges) compare(rule Rule, quota string, sum Resources, with string) {
+func (c *Charges) compare(rule Rule, quota string, sum Resources, with func() string) {
 	for resource, most := range c.max[quota] {
 		if c.told.begins(strings.Join([]string{string(rule), quota, resource}, "/"), sum[resource] > most) {
-			c.report(rule, quota, "%s %s of max %s, %s", resource, milli(sum[resource]), milli(most), with)
+			c.report(rule, quota, "%s %s of max %s, %s", resource, milli(sum[resource]), milli(most), with())
 		}
 	}
 }
