@@ -170,8 +170,8 @@ func (t *Tree) Delete(name string) bool {
 	return true
 }
 
-// VersionBelow changes when a level right below may have, or what one is owed.
-func (l *Level) VersionBelow() int64 { return l.versionBelow }
+// VersionBelow changes when a level right below may have, or what one is owed, or what pods of units use there.
+func (l *Level) VersionBelow() [2]int64 { return [2]int64{l.versionBelow, l.tree.ledger.Read(l.name).Charged()} }
 
 func (t *Tree) changedBelow(l *Level) {
 	if parent, ok := t.levels[l.spec.Parent]; ok {

@@ -49,6 +49,8 @@ type Ledger struct {
 	entries map[string]*entry
 	// walked is the path that was walked last; its memory is used again.
 	walked []*level
+	// charges counts how often the charge of an assigned pod has changed.
+	charges int64
 	// granted has the pods whose grant may have changed since it was asked for, with their units.
 	granted map[podKey]struct{}
 }
@@ -62,6 +64,8 @@ type level struct {
 	direct, total sums
 	// holders counts the units that hold exactly here, pods the assigned pods that are charged exactly here.
 	holders, pods int
+	// charged is what charges was when that of a pod here or below changed last.
+	charged int64
 	// children are the levels whose parent this is.
 	children map[*level]struct{}
 }
@@ -187,8 +191,10 @@ func (l *Ledger) charge(p Pod, by int) {
 	lv := l.level(p.Level)
 	lv.pods += by
 	change(&lv.direct.assigned, all, nonPreemptible)
+	l.charges++
 	for _, lv := range l.path(lv) {
 		change(&lv.total.assigned, all, nonPreemptible)
+		lv.charged = l.charges
 	}
 	l.prune(p.Level)
 }
@@ -222,6 +228,9 @@ func (r Reading) OutstandingNonPreemptible() *resources.Sum {
 
 // Assigned is what assigned pods of units use at or below the level, whether or not their unit holds anything.
 func (r Reading) Assigned() *resources.Sum { return &r.of.total.assigned.all }
+
+// Charged is another number after each change of what assigned pods use at or below the level; zero for none.
+func (r Reading) Charged() int64 { return r.of.charged }
 
 // AssignedNonPreemptible is the part of Assigned that is non-preemptible.
 func (r Reading) AssignedNonPreemptible() *resources.Sum { return &r.of.total.assigned.nonPreemptible }

@@ -32,7 +32,7 @@ type Book struct {
 
 // sums are over the levels below one, by the numbers of the tree, as of a version of the level.
 type sums struct {
-	version int64
+	version [2]int64
 	// unused is what the levels are guaranteed and do not use. kept is what they do not give up: what they are
 	// guaranteed, or what pods outside of units use, where that is more.
 	unused, kept []int64

@@ -20,7 +20,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
+
+// What pods outside of units use stays, so nobody else has a right to it. Those of b turn out to be of a unit.
+func TestPodsThatAreOfAUnitAfterAll(t *testing.T) {
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	pods := ledger.New()
+	tree := capacity.NewTree(pods)
+	tree.Set(capacity.Quota{Name: "root", Limit: cpu(30), Used: cpu(10)})
+	for name, used := range map[string]int64{"a": 0, "b": 10} {
+		tree.Set(capacity.Quota{Name: name, Parent: "root", Shared: true, Limit: cpu(15), Min: cpu(4), Used: cpu(used)})
+	}
+	tree.Refresh()
+	book, a := New(tree), tree.Route("a").Levels[0]
+	require.EqualValues(t, 20, book.Rightful(a, 0))
+	pods.SetPod("unit", ledger.Pod{UID: "p", Level: "b", Request: cpu(10)}, true)
+	require.EqualValues(t, 26, book.Rightful(a, 0))
+	pods.DeletePod("unit", "p")
+	require.EqualValues(t, 20, book.Rightful(a, 0))
+}
 
 func TestNoPartOfManyIsLost(t *testing.T) {
 	for _, part := range []int{0, 1, lastBit - 1, lastBit, lastBit + 1, 1000} {
