@@ -185,7 +185,9 @@ func (u *Run) listUnits(ctx context.Context) ([]*v1alpha1.QueueUnit, error) {
 	err := u.pages(ctx, list, func() error {
 		for i := range list.Items {
 			qu := &list.Items[i]
-			qu.Spec.PodSets = nil // not needed, and most of the size
+			for j := range qu.Spec.PodSets { // their templates are most of the size, and not needed
+				qu.Spec.PodSets[j] = v1alpha1.PodSet{Name: qu.Spec.PodSets[j].Name}
+			}
 			units = append(units, qu)
 		}
 		list.Items = nil
