@@ -277,7 +277,15 @@ func TestUninstallWaitsForTheLease(t *testing.T) {
 			}
 		}},
 	}
+	u.DryRun = true
 	_, err := u.Do(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, epoch.Time, w.clock.Now(), "a dry run waits for nobody")
+	require.Contains(t, out.String(), "would: wait for Lease koord-queue/jobqueue-controller, held by pod-1\n")
+
+	u.DryRun = false
+	out.Reset()
+	_, err = u.Do(context.Background())
 	require.ErrorIs(t, err, uninstall.ErrStillRunning)
 	require.True(t, *w.job().Spec.Suspend)
 	require.Equal(t, epoch.Add(time.Minute), w.clock.Now())

@@ -132,13 +132,18 @@ func (u *Run) Do(ctx context.Context) (Summary, error) {
 	return s, nil
 }
 
-// awaitLease returns when nobody holds the Lease. It is an error if somebody holds it all the time.
+// awaitLease returns when nobody holds the Lease. It is an error if somebody holds it all the time. A dry run names the
+// holder and goes on.
 func (u *Run) awaitLease(ctx context.Context) error {
 	end, said := u.Clock.Now().Add(leaseWait), ""
 	for {
 		holder, err := u.holder(ctx)
 		if err != nil || holder == "" {
 			return err
+		}
+		if u.DryRun {
+			u.say("wait for Lease %s, held by %s", u.Lease, holder)
+			return nil
 		}
 		if !u.Clock.Now().Before(end) {
 			return fmt.Errorf("%w: %s holds Lease %s; scale its Deployment to zero first", ErrStillRunning, holder, u.Lease)
