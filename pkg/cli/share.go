@@ -35,7 +35,8 @@ func shareCommand(c *connection) *cobra.Command {
 		Short: "Show which quota is served first, and why",
 		Long: `share shows the quotas below each parent in the order in which free quota goes to their queues: the quota
 that holds the smallest share of its min is first. The share is that of the resource of which the quota holds most.
-Queues with a greater priority go before this order.
+Queues with a greater priority go before this order. The row of koordinator-root-quota says how much of the cluster is
+used and reserved, of the resource of which that is most.
 
 share needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 		Example: `  kubectl jobqueue share

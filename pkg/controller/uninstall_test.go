@@ -137,8 +137,12 @@ func TestUninstallRestoresTemplates(t *testing.T) {
 	before := w.job()
 	w.settle()
 	w.admit()
+	u := w.unit()
+	u.Status.QuotaChoice = &v1alpha1.QuotaChoice{Name: "a", First: "a", NodeSelector: map[string]string{"pool": "a"}}
+	w.updateStatus(u)
 	w.settle()
 	job := w.job() // evicted before it ever started
+	require.NotEmpty(t, job.Spec.Template.Spec.NodeSelector)
 	yes := true
 	job.Spec.Suspend = &yes
 	job.Annotations[v1alpha1.AnnotationSuspendedBy] = v1alpha1.CreatedByController
@@ -146,7 +150,41 @@ func TestUninstallRestoresTemplates(t *testing.T) {
 	_, _, err := w.uninstall(uninstall.Leave, false)
 	require.NoError(t, err)
 	require.False(t, *w.job().Spec.Suspend, "an admitted unit lets its job go in either mode")
+	before.Spec.Template.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
 	require.Equal(t, before.Spec.Template, w.job().Spec.Template)
+}
+
+// Koordinator charges pods by their own label. Only the unit may know the quota, as where that is of the namespace.
+func TestUninstallChargesWhatItResumes(t *testing.T) {
+	ofOwner := func(j *batchv1.Job) { j.Spec.Template.Labels = map[string]string{v1alpha1.LabelQuotaName: "b"} }
+	chosen := func(w *world) {
+		w.admit()
+		u := w.unit()
+		u.Status.QuotaChoice = &v1alpha1.QuotaChoice{Name: "c", First: "a"}
+		w.updateStatus(u)
+	}
+	for name, tc := range map[string]struct {
+		job  *batchv1.Job
+		edit func(w *world)
+		mode uninstall.Waiting
+		want string
+	}{
+		"resumed":                   {newJob(unsuspended), func(*world) {}, uninstall.Resume, "a"},
+		"admitted":                  {newJob(), (*world).admit, uninstall.Leave, "a"},
+		"admitted in another quota": {newJob(), chosen, uninstall.Leave, "c"},
+		"a label of the owner":      {newJob(ofOwner), func(*world) {}, uninstall.Resume, "b"},
+		"left suspended":            {newJob(), func(*world) {}, uninstall.Leave, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.job)
+			w.settle()
+			tc.edit(w)
+			_, _, err := w.uninstall(tc.mode, false)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+			require.NotContains(t, w.job().Annotations, v1alpha1.AnnotationTemplateAdditions)
+		})
+	}
 }
 
 // What was written into the child of a job is taken back from there.
@@ -239,7 +277,15 @@ func TestUninstallWaitsForTheLease(t *testing.T) {
 			}
 		}},
 	}
+	u.DryRun = true
 	_, err := u.Do(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, epoch.Time, w.clock.Now(), "a dry run waits for nobody")
+	require.Contains(t, out.String(), "would: wait for Lease koord-queue/jobqueue-controller, held by pod-1\n")
+
+	u.DryRun = false
+	out.Reset()
+	_, err = u.Do(context.Background())
 	require.ErrorIs(t, err, uninstall.ErrStillRunning)
 	require.True(t, *w.job().Spec.Suspend)
 	require.Equal(t, epoch.Add(time.Minute), w.clock.Now())

@@ -100,6 +100,10 @@ var shows = map[string]string{
 	"kubectl jobqueue why lost":                 "OtherScheduler",
 	"kubectl jobqueue why borrower -n research": "Reclaimed",
 	"kubectl jobqueue top -A --resource=cpu":    "free on nodes that take no pods",
+	"kubectl jobqueue history train -n red":     "Enqueued",
+
+	"kubectl jobqueue history --queue shared --since 24h -A":                              "job/train",
+	`kubectl get --raw "$API/namespaces/red/records?limit=10&fieldSelector=queue=shared"`: `"job":"train"`,
 }
 
 // here are the names of the playground for names that pages use.
@@ -108,6 +112,10 @@ var here = map[string]string{
 	"namespace NAME":              "namespace research",
 	"queues/shared/waitingunits":  "queues/team-research/waitingunits",
 	"namespaces/red/units/second": "namespaces/research/units/train",
+	"train -n red":                "train -n research",
+	"--queue shared":              "--queue team-research",
+	"namespaces/red/records":      "namespaces/research/records",
+	"queue=shared":                "queue=team-research",
 }
 
 // pages in the order in which they are run; those of the quick start and the README bring their own jobs.
@@ -249,6 +257,7 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 			script += "set -x\n"
 			for _, command := range lines {
 				_, skip := elsewhere[command]
+				shown := shows[command]
 				if skip || strings.HasPrefix(command, "helm ") { // test chart runs helm
 					continue
 				}
@@ -256,8 +265,8 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 					command = strings.ReplaceAll(command, there, name)
 				}
 				script += command
-				if text := shows[command]; text != "" {
-					script += " | tee /dev/stderr | grep -F -- '" + text + "' > /dev/null"
+				if shown != "" {
+					script += " | tee /dev/stderr | grep -F -- '" + shown + "' > /dev/null"
 				}
 				script += "\n"
 				if strings.HasPrefix(command, "kubectl create -f") {

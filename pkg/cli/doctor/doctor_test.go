@@ -46,6 +46,7 @@ import (
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
@@ -97,7 +98,7 @@ profiles:
 `),
 		configMap("koord-queue", "koord-jobqueue-controller", "controller.yaml", ""),
 		configMap("koord-queue", managedjobs.ConfigMap, managedjobs.Key, managedText),
-		configMap("koord-queue", tenancyConfigMap, "authors", ""),
+		configMap("koord-queue", ancestors.ConfigMap, "authors", ""),
 		parse(t, "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, "+
 			"metadata: {name: v1alpha1.visibility.koord-queue.x-k8s.io}, status: {conditions: [{type: Available, status: "+
 			"'True'}]}}"),
@@ -316,7 +317,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			binding.Spec.ValidationActions =
 				[]admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 		},
-		"PolicyParametersMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", tenancyConfigMap) },
+		"PolicyParametersMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", ancestors.ConfigMap) },
 		"KindPolicyMissing":       func(_ *testing.T, w *world) { w.drop("Policy", policyPrefix+"quota-pytorchjob") },
 		"VisibilityMissing": func(_ *testing.T, w *world) {
 			w.drop("APIService",
@@ -443,7 +444,7 @@ func TestADefaultClassThatIsThere(t *testing.T) {
 // TestEditsThatAnUpgradeUndoes: each ConfigMap that the chart renders.
 func TestEditsThatAnUpgradeUndoes(t *testing.T) {
 	for name, key := range map[string]string{
-		managedjobs.ConfigMap: managedjobs.Key, tenancyConfigMap: "authors",
+		managedjobs.ConfigMap: managedjobs.Key, ancestors.ConfigMap: "authors",
 		"koord-jobqueue-controller": "controller.yaml", "koord-jobqueue-scheduler": "scheduler-config.yaml",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -476,8 +477,8 @@ func TestEditsThatNoUpgradeUndoes(t *testing.T) {
 		"kustomize":  {managedjobs.ConfigMap, "", "kubectl-edit", managedjobs.Key},
 		"Helm":       {managedjobs.ConfigMap, "queue", "helm", managedjobs.Key},
 		"Flux":       {managedjobs.ConfigMap, "queue", "helm-controller", managedjobs.Key},
-		"other keys": {tenancyConfigMap, "queue", "kubectl-patch", "finalizers"},
-		"controller": {tenancyConfigMap, "queue", "jobqueue-controller", "ancestors"},
+		"other keys": {ancestors.ConfigMap, "queue", "kubectl-patch", "finalizers"},
+		"controller": {ancestors.ConfigMap, "queue", "jobqueue-controller", ancestors.Key},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := healthy(t)
@@ -508,7 +509,7 @@ func TestARightOnAQuotaAbove(t *testing.T) {
 	w.find("QueueUnit", "u").SetLabels(map[string]string{v1alpha1.LabelQuotaName: "b"})
 	w.denied["use elasticquotas b"] = true
 	require.Len(t, Examine(w.read(t)), 1)
-	w.find("ConfigMap", tenancyConfigMap).(*corev1.ConfigMap).Data["ancestors"] = "b middle a\nc a\n"
+	w.find("ConfigMap", ancestors.ConfigMap).(*corev1.ConfigMap).Data[ancestors.Key] = "b middle a\nc a\n"
 	require.Empty(t, Examine(w.read(t)))
 }
 

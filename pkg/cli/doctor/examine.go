@@ -34,6 +34,7 @@ import (
 
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
@@ -275,12 +276,7 @@ metadata: {namespace: %[1]s, name: use-%[2]s}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: use-%[2]s}
 subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]`
 
-const (
-	tenancyConfigMap = "jobqueue-tenancy"
-	policyPrefix     = "jobqueue-tenancy-"
-	// ancestorsKey has a line for each quota, with those above it.
-	ancestorsKey = "ancestors"
-)
+const policyPrefix = "jobqueue-tenancy-"
 
 // corePolicies are the rules without which a tenant may charge the quota of another.
 var corePolicies = []string{"quota", "queue", "template", "pod", "node", "priority"}
@@ -314,10 +310,10 @@ func (i *Installation) policies() (f []Finding) {
 			"Set their validationActions to Deny once nothing is warned of."})
 	}
 	f = append(f, ofKinds.findings()...)
-	if i.Tenancy == nil && !i.couldNotRead("ConfigMap "+i.QueueNamespace+"/"+tenancyConfigMap) {
+	if i.Tenancy == nil && !i.couldNotRead("ConfigMap "+i.QueueNamespace+"/"+ancestors.ConfigMap) {
 		f = append(f, Finding{Error, "PolicyParametersMissing",
 			fmt.Sprintf("ConfigMap %s/%s does not exist: the API server refuses jobs.",
-				i.QueueNamespace, tenancyConfigMap), "Apply the policies of tenancy again."})
+				i.QueueNamespace, ancestors.ConfigMap), "Apply the policies of tenancy again."})
 	}
 	return append(f, i.tenants()...)
 }

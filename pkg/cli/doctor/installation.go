@@ -22,7 +22,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -43,6 +42,7 @@ import (
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
@@ -288,11 +288,7 @@ const mostUses = 100
 func (r *reader) uses() {
 	asked, above := map[Use]bool{}, map[string][]string{}
 	if r.into.Tenancy != nil {
-		for line := range strings.Lines(r.into.Tenancy.Data[ancestorsKey]) {
-			if names := strings.Fields(line); len(names) > 0 {
-				above[names[0]] = names[1:]
-			}
-		}
+		above = ancestors.Read(r.into.Tenancy.Data[ancestors.Key])
 	}
 	for n := range r.into.Units {
 		u := &r.into.Units[n]
@@ -335,7 +331,7 @@ func (r *reader) may(namespace, account string, right authorizationv1.ResourceAt
 
 func (r *reader) tenancy() {
 	i, configMap := r.into, &corev1.ConfigMap{}
-	key := types.NamespacedName{Namespace: i.QueueNamespace, Name: tenancyConfigMap}
+	key := types.NamespacedName{Namespace: i.QueueNamespace, Name: ancestors.ConfigMap}
 	if r.get("ConfigMap "+key.String(), key, configMap) {
 		i.Tenancy = configMap
 	}

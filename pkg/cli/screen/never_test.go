@@ -69,7 +69,11 @@ func TestEndsThatHelp(t *testing.T) {
 	}
 	short := func(resourceName, bound string, never bool) visibility.Shortage {
 		return visibility.Shortage{Level: "team", Resource: resourceName, Bound: bound, NeverFits: never,
-			Missing: resource.MustParse("1")}
+			Max: ptr.To(resource.MustParse("0")), Request: resource.MustParse("1"), Missing: resource.MustParse("1")}
+	}
+	binds := func(x visibility.Shortage) visibility.Shortage {
+		x.Binds = true
+		return x
 	}
 	for name, c := range map[string]struct {
 		reason    string
@@ -85,6 +89,21 @@ func TestEndsThatHelp(t *testing.T) {
 			[]string{"The end of n/cpus frees cpu: 2.", "The end of n/both frees cpu: 1."}},
 		"never": {"ExceedsMax", []visibility.Shortage{short("cpu", "max", false), short("gpu", "max", true)},
 			[]string{"An operator raises max of gpu of quota team from 0 to 1."}},
+		"too little in the cluster": {"QuotaExceeded",
+			[]visibility.Shortage{binds(short("gpu", "max", false)), short("gpu", "total", false)},
+			[]string{"The end of n/both frees gpu: 4."}},
+		"too little at two levels": {"QuotaExceeded",
+			[]visibility.Shortage{binds(short("gpu", "max", false)), short("gpu", "max", false)},
+			[]string{"An operator raises max of gpu of quota team from 0 to 1, and max of gpu of quota team from 0 to 1.",
+				"The end of n/both frees gpu: 4."}},
+		"a share is too small as well": {"QuotaExceeded",
+			[]visibility.Shortage{binds(short("gpu", "max", false)), short("gpu", "runtime", false)},
+			[]string{"The end of n/both frees gpu: 4."}},
+		"never, and too little now": {"ExceedsMax",
+			[]visibility.Shortage{short("gpu", "max", true), short("gpu", "total", false)},
+			[]string{"An operator raises max of gpu of quota team from 0 to 1."}},
+		"never in the cluster": {"ExceedsMax",
+			[]visibility.Shortage{short("gpu", "max", true), short("gpu", "total", true)}, nil},
 		"more than its share": {"ExceedsGuaranteedShare", []visibility.Shortage{short("gpu", "rightful", false)}, nil},
 		"nothing is short":    {"QueueHeld", nil, nil},
 	} {

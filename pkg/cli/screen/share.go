@@ -37,7 +37,8 @@ type share struct {
 	resource     string
 }
 
-// shareOf computes as the core does: use of a resource without a min is an infinite share of min.
+// shareOf computes as the core does: use of a resource without a min is an infinite share of min. The whole cluster has
+// no min. Its max is what all nodes have.
 func shareOf(q *visibility.Quota) share {
 	s := share{quota: q}
 	held := q.Status.Used.DeepCopy()
@@ -54,15 +55,21 @@ func shareOf(q *visibility.Quota) share {
 		if amount.Sign() <= 0 {
 			continue
 		}
-		if r := ratio(amount, q.Status.Min[name]); r > s.ofMin {
+		if r := ratio(amount, q.Status.Min[name]); r > s.ofMin && !whole(q) {
 			s.ofMin, s.resource = r, string(name)
 		}
-		if most, limited := q.Status.Max[name]; limited {
-			s.ofMax = max(s.ofMax, ratio(amount, most))
+		if most, limited := q.Status.Max[name]; limited && ratio(amount, most) > s.ofMax {
+			s.ofMax = ratio(amount, most)
+			if whole(q) {
+				s.resource = string(name)
+			}
 		}
 	}
 	return s
 }
+
+// whole says that the quota is the top of the tree: it competes with none.
+func whole(q *visibility.Quota) bool { return q.Status.Parent == "" && q.Status.Exists }
 
 func ratio(amount, of resource.Quantity) float64 {
 	if of.Sign() <= 0 {
@@ -87,8 +94,12 @@ func Share(out io.Writer, quotas []visibility.Quota) error {
 				b.quota.Name))
 		})
 		for i, s := range below {
+			order, ofMin := fmt.Sprint(i+1), percent(s.ofMin)
+			if whole(s.quota) {
+				order, ofMin = none, none
+			}
 			rows = append(rows, []string{
-				indent + s.quota.Name, fmt.Sprint(i + 1), percent(s.ofMin), percent(s.ofMax), s.resource,
+				indent + s.quota.Name, order, ofMin, percent(s.ofMax), s.resource,
 				fmt.Sprint(s.quota.Status.Holding), fmt.Sprint(s.quota.Status.Waiting),
 			})
 			if depth < len(quotas) { // see Top

@@ -56,7 +56,7 @@ func Top(out io.Writer, quotas []visibility.Quota, resource string) error {
 func unusable(out io.Writer, quotas []visibility.Quota, resource string) error {
 	for i := range quotas {
 		q := &quotas[i]
-		if q.Status.Parent != "" || !q.Status.Exists {
+		if !whole(q) {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(q.Status.Max)) {

@@ -246,18 +246,8 @@ func changes(s *Story) (lines []string) {
 	if s.Live == nil {
 		return nil
 	}
-	for i := range s.Live.Status.Shortages {
-		x := &s.Live.Status.Shortages[i]
-		bound, limit := binding(x)
-		if bound != "max" && bound != "min" || !x.NeverFits && !x.Binds {
-			continue
-		}
-		enough := limit.DeepCopy()
-		if enough.Add(x.Missing); bound != x.Bound {
-			enough = x.Request
-		}
-		lines = append(lines, fmt.Sprintf("An operator raises %s of %s of quota %s from %s to %s.",
-			bound, x.Resource, x.Level, limit.String(), enough.String()))
+	if text := raises(s.Live.Status.Shortages); text != "" {
+		lines = append(lines, text)
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
@@ -266,6 +256,35 @@ func changes(s *Story) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// raises is the sentence about greater quotas. It is empty if these are not enough: if the cluster has too little, or a
+// share at some level is too small. Of a job that never fits only what it never gets counts: the rest may be free later.
+func raises(all []visibility.Shortage) string {
+	never := slices.ContainsFunc(all, func(x visibility.Shortage) bool { return x.NeverFits })
+	decides := never
+	var parts []string
+	for i := range all {
+		x := &all[i]
+		if never && !x.NeverFits {
+			continue
+		}
+		bound, limit := binding(x)
+		if x.Bound == "total" || bound != "max" && bound != "min" {
+			return ""
+		}
+		decides = decides || x.Binds
+		enough := limit.DeepCopy()
+		if enough.Add(x.Missing); bound != x.Bound {
+			enough = x.Request
+		}
+		parts = append(parts, fmt.Sprintf("%s of %s of quota %s from %s to %s",
+			bound, x.Resource, x.Level, limit.String(), enough.String()))
+	}
+	if !decides { // something else keeps the job from its turn
+		return ""
+	}
+	return "An operator raises " + strings.Join(parts, ", and ") + "."
 }
 
 // helpful is the part of what another job holds that the job is short of. A shortage of min is one of what other

@@ -52,6 +52,17 @@ func Lines(tree quotapath.Tree) (text string, left int) {
 	return b.String(), left
 }
 
+// Read has the quotas above each quota that has a line.
+func Read(text string) map[string][]string {
+	above := map[string][]string{}
+	for line := range strings.Lines(text) {
+		if names := strings.Fields(line); len(names) > 0 {
+			above[names[0]] = names[1:]
+		}
+	}
+	return above
+}
+
 // aboveOf are as many of the quotas above one as policies ask for. It ends where several quotas have one name: nobody
 // knows which of their parents counts.
 func aboveOf(tree quotapath.Tree, name string) (above []string) {

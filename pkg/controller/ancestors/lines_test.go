@@ -51,6 +51,13 @@ func TestLines(t *testing.T) {
 		text, left := Lines(tc.tree)
 		require.Equal(t, tc.want, text, name)
 		require.Zero(t, left)
+		above := map[string][]string{}
+		for quota := range tc.tree {
+			if names := aboveOf(tc.tree, quota); len(names) > 0 && quota != long {
+				above[quota] = names
+			}
+		}
+		require.Equal(t, above, Read(text), name)
 	}
 	text, _ := Lines(deep)
 	require.Contains(t, text, "\nl9 l8 l7 l6 l5 l4 l3\n", "as many as policies ask for")

@@ -61,8 +61,29 @@ func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *j
 		edit.DropCounts()
 	} else {
 		edit.RestoreTemplates(asked(qu))
+		if done == resumed && qu != nil {
+			charge(edit, qu)
+		}
 	}
 	return edit.Job(), plainly.Job(), done
+}
+
+// charge has the pods of a job be charged to the quota that its unit names. Only the controller knew that quota if it
+// came from the namespace. A label of the owner stays. Nothing records the others: nobody takes them back.
+func charge(edit *jobs.Edit, qu *v1alpha1.QueueUnit) {
+	quota := qu.Labels[v1alpha1.LabelQuotaName]
+	if c := qu.Status.QuotaChoice; c != nil {
+		quota = c.Name
+	}
+	sets, _ := edit.Job().PodSets() // those that can be read
+	additions := map[string]jobs.Addition{}
+	for i := range sets {
+		if quota != "" && sets[i].Template.Labels[v1alpha1.LabelQuotaName] == "" {
+			additions[sets[i].Name] = jobs.Addition{Labels: map[string]string{v1alpha1.LabelQuotaName: quota}}
+		}
+	}
+	_ = edit.AddToTemplates(additions) // their labels were read just above, so they can be written
+	edit.DropAdditions()
 }
 
 // asked is what admission checks, and the quota of an admission, asked to write into the pods of a job.

@@ -132,13 +132,18 @@ func (u *Run) Do(ctx context.Context) (Summary, error) {
 	return s, nil
 }
 
-// awaitLease returns when nobody holds the Lease. It is an error if somebody holds it all the time.
+// awaitLease returns when nobody holds the Lease. It is an error if somebody holds it all the time. A dry run names the
+// holder and goes on.
 func (u *Run) awaitLease(ctx context.Context) error {
 	end, said := u.Clock.Now().Add(leaseWait), ""
 	for {
 		holder, err := u.holder(ctx)
 		if err != nil || holder == "" {
 			return err
+		}
+		if u.DryRun {
+			u.say("wait for Lease %s, held by %s", u.Lease, holder)
+			return nil
 		}
 		if !u.Clock.Now().Before(end) {
 			return fmt.Errorf("%w: %s holds Lease %s; scale its Deployment to zero first", ErrStillRunning, holder, u.Lease)
@@ -185,7 +190,9 @@ func (u *Run) listUnits(ctx context.Context) ([]*v1alpha1.QueueUnit, error) {
 	err := u.pages(ctx, list, func() error {
 		for i := range list.Items {
 			qu := &list.Items[i]
-			qu.Spec.PodSets = nil // not needed, and most of the size
+			for j := range qu.Spec.PodSets { // their templates are most of the size, and not needed
+				qu.Spec.PodSets[j] = v1alpha1.PodSet{Name: qu.Spec.PodSets[j].Name}
+			}
 			units = append(units, qu)
 		}
 		list.Items = nil

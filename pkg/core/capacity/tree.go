@@ -171,7 +171,9 @@ func (t *Tree) Delete(name string) bool {
 }
 
 // VersionBelow changes when a level right below may have, or what one is owed, or what pods of units use there.
-func (l *Level) VersionBelow() [2]int64 { return [2]int64{l.versionBelow, l.tree.ledger.Read(l.name).Charged()} }
+func (l *Level) VersionBelow() [2]int64 {
+	return [2]int64{l.versionBelow, l.tree.ledger.Read(l.name).Charged()}
+}
 
 func (t *Tree) changedBelow(l *Level) {
 	if parent, ok := t.levels[l.spec.Parent]; ok {
@@ -216,11 +218,8 @@ func (t *Tree) setParent(l *Level, parent string) {
 	t.forgetAsked(l) // of those above it until now
 	t.changedBelow(l)
 	before := t.ledger.Path(l.name)
-	if former != "" {
-		delete(t.children[former], l)
-		if len(t.children[former]) == 0 {
-			delete(t.children, former)
-		}
+	if delete(t.children[former], l); len(t.children[former]) == 0 {
+		delete(t.children, former)
 	}
 	if parent != "" {
 		if t.children[parent] == nil {

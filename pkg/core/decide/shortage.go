@@ -63,13 +63,14 @@ type Shortage struct {
 	Outstanding     int64 // what admitted units hold beyond their assigned pods
 	Claimed         int64 // by blocking units ahead that wait for it as well
 	Guaranteed      int64 // what levels below it that the unit does not draw on are guaranteed, and do not use
-	Request, Free   int64 // Free is Limit - Used - Outstanding - Guaranteed; negative where more is in use than allowed
+	Unusable        int64 // free on nodes that take no pods, in the whole cluster; shares are of what is left
+	Request, Total  int64 // Total is what the unit asks for and what it holds already
+	Free            int64 // Limit - Used - Outstanding - Guaranteed; negative where more is in use than allowed
 	Missing         int64 // what has to be freed here before the unit fits together with the claims ahead of it
 	// ClaimedBy is the key of the first of those units, and ClaimedIn its queue if that is another one.
 	ClaimedBy, ClaimedIn string
-	// Overspent: the unit asks for nothing of it, and nothing is admitted until more is free. The unit holds own of it.
+	// Overspent: the unit asks for nothing of it, and nothing is admitted until more is free.
 	Overspent bool
-	own       int64
 }
 
 // Ahead is a claim that binds a unit. By is the key of the unit that claims, and In its queue if that is another one.
@@ -85,9 +86,8 @@ func (a *Ahead[T]) bindsAt(g *Bundle, lim *capacity.Limit) bool { return !a.pass
 
 // Shortages lists what a bundle lacks to fit together with the claims ahead of it, in the order of its limits and then
 // by resource.
-func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
+func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) (out []Shortage) {
 	r := p.reachBehind(g, ahead)
-	var out []Shortage
 	for _, lim := range g.limits() {
 		for _, name := range g.namesAt(lim) {
 			sh := g.shortageAt(lim, name)
@@ -102,7 +102,7 @@ func (p *Pass[T]) Shortages(g *Bundle, ahead []Ahead[T]) []Shortage {
 					}
 				}
 			}
-			sh.Overspent = sh.Overspent && (!r.Beyond() || sh.Free+sh.own < 0)
+			sh.Overspent = sh.Overspent && (!r.Beyond() || sh.Free+sh.Total < 0)
 			sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), sh.Free))
 			if sh.short() {
 				out = append(out, sh)
@@ -143,7 +143,7 @@ func (p *Pass[T]) goBeyond(sh *Shortage, r *rightful.Reach, g *Bundle, lim *capa
 	if share {
 		right = p.rights.Rightful(lim.Level(), number)
 	}
-	if asks := resources.SaturatingAdd(sh.Request, sh.own); share && asks > sh.Limit && asks > right {
+	if share && sh.Total > sh.Limit && sh.Total > right {
 		sh.Rightful, sh.TooLarge = right, true
 	}
 	if !r.Beyond() || lim.IsMin() || lim.Bound(number) == capacity.Unlimited {
@@ -213,23 +213,24 @@ func (g *Bundle) shortageAt(lim *capacity.Limit, resource string) Shortage {
 	sh.UsedByUnits = min(sh.UsedByUnits, sh.Used)
 	sh.UsedByOthers = sh.Used - sh.UsedByUnits
 	sh.Limit, sh.Kind = limitOf(lim, resource)
-	free, limited := lim.Free(resource)
-	if !limited { // beyond max, which the limit does not repeat
-		free = resources.SaturatingSub(sh.Max, resources.SaturatingAdd(sh.Used, sh.Outstanding))
+	limited, top := false, g.Asks[0].Route.Levels[len(g.Asks[0].Route.Levels)-1].Spec()
+	if sh.Free, limited = lim.Free(resource); !limited { // beyond max, which the limit does not repeat
+		sh.Free = resources.SaturatingSub(sh.Max, resources.SaturatingAdd(sh.Used, sh.Outstanding))
 	}
-	most, total := sh.Max, int64(0)
-	if lim.IsMin() {
-		most = sh.Min
+	if usable, named := top.Limit.Get(resource); named {
+		all, _ := top.Max.Get(resource)
+		sh.Unusable = max(0, resources.SaturatingSub(all, usable))
 	}
-	sh.Free = free
-	sh.Request, total = g.at(lim, resource)
+	sh.Request, sh.Total = g.at(lim, resource)
 	switch {
+	case lim.IsMin():
+		sh.Never = sh.Total > sh.Min
 	case resource != resources.Jobs:
-		sh.Never = (sh.HasMax || lim.IsMin()) && total > most
+		sh.Never = sh.HasMax && sh.Total > sh.Max
 	case g.together():
 		sh.Never = sh.Request > sh.Limit
 	}
-	sh.Overspent, sh.own = sh.Request == 0 && free < 0 && g.isLeaf(lim), total-sh.Request
+	sh.Overspent = sh.Request == 0 && sh.Free < 0 && g.isLeaf(lim)
 	return sh
 }
 
@@ -247,11 +248,9 @@ func limitOf(lim *capacity.Limit, resource string) (int64, LimitKind) {
 		return limit, LimitMin
 	case !limited:
 		return most, LimitMax
-	case resource == resources.Jobs:
-		return limit, LimitMax
-	case lim.Level().Spec().Parent == "":
+	case resource != resources.Jobs && lim.Level().Spec().Parent == "":
 		return limit, LimitTotal
-	case named && limit >= most:
+	case resource == resources.Jobs || named && limit >= most:
 		return limit, LimitMax
 	default:
 		return limit, LimitRuntime

@@ -42,8 +42,12 @@ func (to Reader) shortage(sh *decide.Shortage) string {
 	}
 	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), used, format(sh.Outstanding))
 	if sh.TooLarge {
+		request := to.request(format(sh.Request))
+		if held := sh.Total - sh.Request; held > 0 { // it runs, and grows
+			request += fmt.Sprintf(" more than the %s that it holds", format(held))
+		}
 		return fmt.Sprintf("%s: %s: request %s, but at most %s while other quotas use what they are guaranteed (%s); it is "+
-			"admitted when they use less", where, sh.Resource, to.request(format(sh.Request)), format(sh.Rightful), bound(sh))
+			"admitted when they use less", where, sh.Resource, request, format(sh.Rightful), bound(sh))
 	}
 	if sh.Overspent {
 		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
@@ -73,14 +77,26 @@ func bound(sh *decide.Shortage) string {
 	if sh.Guaranteed > 0 {
 		limit += fmt.Sprintf(", guaranteed to others %s", resources.Format(sh.Resource, sh.Guaranteed))
 	}
-	if sh.Kind == decide.LimitTotal && sh.HasMax && sh.Max > sh.Limit {
-		limit += fmt.Sprintf(", without %s that is free on nodes that take no pods",
-			resources.Format(sh.Resource, resources.SaturatingSub(sh.Max, sh.Limit)))
-	}
 	if sh.Kind == decide.LimitRuntime && sh.HasMax {
 		limit += " of max " + resources.Format(sh.Resource, sh.Max)
 	}
-	return limit
+	return limit + unusable(sh)
+}
+
+// unusable continues a limit that would be greater if all nodes took pods.
+func unusable(sh *decide.Shortage) string {
+	if sh.Unusable == 0 {
+		return ""
+	}
+	free := resources.Format(sh.Resource, sh.Unusable) + " that is free on nodes that take no pods"
+	switch sh.Kind {
+	case decide.LimitTotal:
+		return ", without " + free
+	case decide.LimitRuntime, decide.LimitRightful:
+		return ", a share of the total without " + free
+	default:
+		return ""
+	}
 }
 
 // othersNamed bounds the length of a sentence.
