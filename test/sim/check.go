@@ -601,9 +601,9 @@ func (c *checker) hasTaken(o *object, d *decision) bool {
 	if takes(o) {
 		return true
 	}
-	group := unitOf(o).Annotations[v1alpha1.AnnotationGangGroup]
+	group := gangGroupOf(o)
 	with := func(other *object) bool {
-		return group != "" && takes(other) && unitOf(other).Annotations[v1alpha1.AnnotationGangGroup] == group
+		return group != "" && takes(other) && gangGroupOf(other) == group
 	}
 	return slices.ContainsFunc(c.w.api.list(units), with) ||
 		slices.ContainsFunc(c.w.api.since(units, d.seen[units]), func(ch *change) bool { return with(ch.before) })

@@ -182,7 +182,7 @@ func (c *checker) takesAgain(ch *change) {
 }
 
 // takesBorrowed: units lose what the units of their quota hold above its min, and nothing for pods without a unit
-// (I14).
+// (I14). Those of a gang group lose it together, if one of them does.
 func (c *checker) takesBorrowed(before *object, ch *change) {
 	d := ch.by.decision
 	var known []string
@@ -193,25 +193,44 @@ func (c *checker) takesBorrowed(before *object, ch *change) {
 	if len(mine) == 0 || !c.stableTree(d) || c.minsAreScaled(d) {
 		return
 	}
-	held := c.heldByUnits(d)
+	held, gangsTaken, within := c.heldByUnits(d), map[string]bool{}, map[*object]string{}
 	for _, o := range c.w.api.list(units) {
 		hold := fmt.Sprintf("%s/%d", o.uid(), unitOf(o).Status.Attempts)
-		if slices.Contains(known, hold) || !slices.Contains(unitOf(ch.after).Status.Preemption.Holds, hold) ||
-			!holds(o) || c.tainted[o.uid()] || c.chargedTo(o) == mine[0] {
+		if slices.Contains(known, hold) || !slices.Contains(unitOf(ch.after).Status.Preemption.Holds, hold) || !holds(o) {
 			continue
 		}
-		for _, level := range c.path(c.chargedTo(o)) {
-			if slices.Contains(mine, level) {
-				break
-			}
-			promised := c.smallestMin(level, d.seen[quotas])
-			if sum := held[level].of(heldOf(o)); sum.within(promised) {
-				c.w.violate("I14", "unit %s takes from %s, and units of quota %s hold %s of its min %s", ch.key, o.key, level,
-					sum, promised)
-			}
+		if level := c.withinMin(o, mine, held, d); level != "" {
+			within[o] = level
+		} else {
+			gangsTaken[gangGroupOf(o)] = true
+		}
+	}
+	for _, o := range c.w.api.list(units) {
+		if level, group := within[o], gangGroupOf(o); level != "" && (group == "" || !gangsTaken[group]) {
+			c.w.violate("I14", "unit %s takes from %s, and units of quota %s hold %s of its min %s", ch.key, o.key, level,
+				held[level].of(heldOf(o)), c.smallestMin(level, d.seen[quotas]))
 		}
 	}
 }
+
+// withinMin is the level between a unit and a path whose units hold no more than its min. It is empty if there is none,
+// or if nothing can be said of the unit.
+func (c *checker) withinMin(o *object, mine []string, held map[string]amounts, d *decision) string {
+	if c.tainted[o.uid()] || c.chargedTo(o) == mine[0] {
+		return ""
+	}
+	for _, level := range c.path(c.chargedTo(o)) {
+		if slices.Contains(mine, level) {
+			return ""
+		}
+		if sum := held[level].of(heldOf(o)); sum.within(c.smallestMin(level, d.seen[quotas])) {
+			return level
+		}
+	}
+	return ""
+}
+
+func gangGroupOf(o *object) string { return unitOf(o).Annotations[v1alpha1.AnnotationGangGroup] }
 
 // heldByUnits is the most that units may hold at each level, with their pods, by what a decision may have known: also
 // what the scheduler was giving them then.
