@@ -89,7 +89,8 @@ func at(to Reader, found unit.Finding, level string) string {
 	}
 	switch found.Reason {
 	case unit.ReasonQueueFull:
-		return fmt.Sprintf("queue %q has admitted as many units as it may, in all or of one namespace", to.Queue)
+		return fmt.Sprintf("queue %q has no place left, in all or for its namespace, in addition to those of units ahead",
+			to.Queue)
 	case unit.ReasonExceedsMax:
 		return fmt.Sprintf("%s may never use as much %s as the job asks for: that is above its max", level, found.Resource)
 	case unit.ReasonExceedsMin:
