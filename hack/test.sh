@@ -284,6 +284,7 @@ all() {
   operators
   docs
   images
+  release
   chart
   chaos
   hostile

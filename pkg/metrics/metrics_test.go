@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/component-base/metrics"
@@ -40,6 +41,11 @@ func TestTableIsSound(t *testing.T) {
 		require.Equal(t, r.kind == counter, strings.HasSuffix(string(r.name), "_total"), "%s", r.name)
 		require.Equal(t, r.kind == histogram && r.library == "", r.buckets != nil, "%s", r.name)
 	}
+}
+
+// A job that waits for a week is in a bucket of its own.
+func TestWaitsOfAWeekAreCounted(t *testing.T) {
+	require.Greater(t, waitBuckets[len(waitBuckets)-1], (7 * 24 * time.Hour).Seconds())
 }
 
 func TestEveryMetricIsServed(t *testing.T) {

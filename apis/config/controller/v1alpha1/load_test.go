@@ -38,6 +38,7 @@ func TestLoadDefaults(t *testing.T) {
 	require.Equal(t, 20, c.ReportsPerSecond)
 	require.Equal(t, 10, c.EventsPerSecond)
 	require.Equal(t, UnitTemplatesScheduling, c.UnitTemplates)
+	require.EqualValues(t, "Any", c.DefaultReclaim)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "koord-queue", c.LeaderElection.ResourceNamespace)
 	const lateRequest = 4 * time.Second
