@@ -409,12 +409,13 @@ func (c *checker) use(d *decision) map[string]*use {
 	}
 	own := map[types.UID]amounts{}
 	for _, o := range c.w.api.list(pods) {
-		if !c.counts(d, o) {
+		amount, uid := requestsOf(&podOf(o).Spec), c.standsFor(o)
+		switch {
+		case c.counts(d, o):
+			charge(o, amount, 0)
+		case !d.leader.left[o.uid()] || !c.forgotten(d, o):
 			continue
 		}
-		amount := requestsOf(&podOf(o).Spec)
-		charge(o, amount, 0)
-		uid := c.standsFor(o)
 		own[uid] = own[uid].plus(amount, 1)
 	}
 	for _, o := range c.w.api.list(units) {

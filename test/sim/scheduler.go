@@ -67,7 +67,9 @@ type replica struct {
 	seen    map[kind][]*stream // those that a decision depends on
 	listed  int64              // version of the list at Lead
 	// turned is the version at which Koordinator heard that a quota was made or deleted, the last one of its name.
-	turned  map[string]int64
+	turned map[string]int64
+	// left are the pods on nodes that Koordinator did not list as its quota went, and which nobody was told of.
+	left    map[types.UID]bool
 	applied int64 // version of units that it had seen when the engine stepped last; the gate decides by that one
 
 	jobsByUID  map[types.UID]jobqueue.Job
@@ -95,6 +97,7 @@ func (w *world) startScheduler(name string) *replica {
 		jobsByUID: map[types.UID]jobqueue.Job{}, queue: map[types.UID]*corev1.Pod{}, gated: map[types.UID]bool{},
 		reserved: map[types.UID]bool{}, flights: map[string]bool{}, nodesFor: map[types.UID]time.Time{},
 		noNodesFor: map[types.UID]time.Time{}, turned: map[string]int64{},
+		left: map[types.UID]bool{},
 	}
 	w.schedulers[name] = r
 	w.logf("start %s", name)
@@ -153,6 +156,27 @@ func (r *replica) build() {
 	})
 }
 
+// leave notes which pods of a quota that goes Koordinator has lost. Where a quota was made anew, it may count more than it
+// lists. See miscounted.
+func (r *replica) leave(quota string) {
+	info := r.live.GetGroupQuotaManagerForTree("").GetQuotaInfoByName(quota)
+	if info == nil {
+		return
+	}
+	var listed amounts
+	for _, pod := range info.GetPodThatIsAssigned() {
+		listed = listed.plus(requestsOf(&pod.Spec), 1)
+	}
+	if amountsOf(info.GetUsed(), amounts{}).within(listed) {
+		return
+	}
+	for _, o := range r.world.api.list(pods) {
+		if pod := podOf(o); quotaLabel(o) == quota && pod.Spec.NodeName != "" && !info.CheckPodIsAssigned(pod) {
+			r.left[pod.UID] = true
+		}
+	}
+}
+
 // follow opens the watches: each handler of an informer is a watch of its own here, since each has a goroutine of its
 // own.
 func (r *replica) follow() {
@@ -163,6 +187,9 @@ func (r *replica) follow() {
 	plugin := []*stream{
 		r.open(nodes, func(before, after *object, _ bool) { live.OnNode(nodeOf(before), nodeOf(after)) }),
 		r.open(quotas, func(before, after *object, initial bool) {
+			if after == nil {
+				r.leave(before.u.GetName())
+			}
 			live.OnQuota(quotaOf(before), quotaOf(after))
 			if !initial && (before == nil || after == nil) {
 				r.turned[cmp.Or(after, before).u.GetName()] = w.api.version
