@@ -58,8 +58,8 @@ made inactive stay suspended in any case.
 Scale the controller's Deployment to zero first. The command waits up to a minute for the Lease of the controller to be
 free; while one runs, nothing is done. It can be interrupted and run again.
 
-It knows the kinds that are built in, and those of the ConfigMap koord-jobqueue-managed-jobs. helm uninstall deletes that
-ConfigMap, so run this command before it.`,
+It knows the kinds that are built in, and those of the ConfigMap koord-jobqueue-managed-jobs. helm uninstall deletes
+that ConfigMap, so run this command before it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())

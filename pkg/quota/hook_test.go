@@ -92,8 +92,8 @@ func TestTheHookTellsOfACountedPodWhatMovesUsed(t *testing.T) {
 	require.Empty(t, change(func(p *corev1.Pod) { p.Labels["other"] = "label" }))
 }
 
-// observedInBetween holds ElasticQuota up between the word of the hook and used, until used was observed. An observation
-// that waits for ElasticQuota goes on after a while.
+// observedInBetween holds ElasticQuota up between the word of the hook and used, until used was observed. If that waits
+// for ElasticQuota, it goes on after a while.
 type observedInBetween struct {
 	*recordingSink
 	told, observed chan struct{}

@@ -407,17 +407,7 @@ func (c *checker) use(d *decision) map[string]*use {
 		}
 		uses[leaf].add(it)
 	}
-	own := map[types.UID]amounts{}
-	for _, o := range c.w.api.list(pods) {
-		amount, uid := requestsOf(&podOf(o).Spec), c.standsFor(o)
-		switch {
-		case c.counts(d, o):
-			charge(o, amount, 0)
-		case !d.leader.left[o.uid()] || !c.forgotten(d, o):
-			continue
-		}
-		own[uid] = own[uid].plus(amount, 1)
-	}
+	own := c.chargePods(d, charge)
 	for _, o := range c.w.api.list(units) {
 		if !holds(o) || c.orphaned(o) || !c.knownToHold(d, o) {
 			continue
@@ -433,6 +423,22 @@ func (c *checker) use(d *decision) map[string]*use {
 		uses[p.quota].jobs++
 	}
 	return uses
+}
+
+// chargePods charges what pods use, and says by job what is no part any more of what its unit holds beyond them.
+func (c *checker) chargePods(d *decision, charge func(*object, amounts, int64)) map[types.UID]amounts {
+	own := map[types.UID]amounts{}
+	for _, o := range c.w.api.list(pods) {
+		amount, uid := requestsOf(&podOf(o).Spec), c.standsFor(o)
+		switch {
+		case c.counts(d, o):
+			charge(o, amount, 0)
+		case !d.leader.left[o.uid()] || !c.forgotten(d, o):
+			continue
+		}
+		own[uid] = own[uid].plus(amount, 1)
+	}
+	return own
 }
 
 // movedSince are the quotas that pods named which have named another one since. One stream of the scheduler may have

@@ -208,7 +208,8 @@ func TestTop(t *testing.T) {
 	}}}
 	golden(t, "top-closed", func(b *bytes.Buffer) error { return Top(b, closed, "") })
 	golden(t, "top-cpu", func(b *bytes.Buffer) error { return Top(b, quotas, "cpu") })
-	closed[0].Status.Reserved = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1")}
+	closed[0].Status.Reserved = corev1.ResourceList{
+		"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1")}
 	golden(t, "share-root", func(b *bytes.Buffer) error { return Share(b, closed) })
 	golden(t, "share", func(b *bytes.Buffer) error {
 		return Share(b, append(quotas, visibility.Quota{

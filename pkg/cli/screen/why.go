@@ -259,7 +259,7 @@ func changes(s *Story) (lines []string) {
 }
 
 // raises is the sentence about greater quotas. It is empty if these are not enough: if the cluster has too little, or a
-// share at some level is too small. Of a job that never fits only what it never gets counts: the rest may be free later.
+// share at some level is too small. Of a job that never fits only what it never gets counts. The rest may come free.
 func raises(all []visibility.Shortage) string {
 	never := slices.ContainsFunc(all, func(x visibility.Shortage) bool { return x.NeverFits })
 	decides := never
