@@ -23,10 +23,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 const (
@@ -317,6 +319,12 @@ func release(u *unstructured.Unstructured) {
 // unitKey is where the unit of the job is that a step names.
 func (w *world) unitKey(job string) string {
 	return keyOf(team, w.describes(jobKindOf(job)).UnitName(job))
+}
+
+// letGoByHand says that a unit may let its pods go, and no scheduler has said so.
+func letGoByHand(o *object) bool {
+	admitted := meta.FindStatusCondition(unitOf(o).Status.Conditions, v1alpha1.ConditionAdmitted)
+	return phaseOf(o).Releases() && admitted != nil && admitted.Reason == string(unit.ReasonWaitingForChecks)
 }
 
 // editUnit is a person writing into a unit what is not for people to write (F17).

@@ -451,7 +451,8 @@ func (w *world) heal() {
 	w.activateAll()
 	w.loop.after(time.Minute, w.activateAll) // what was on its way
 	for _, o := range w.api.list(units) {
-		if phaseOf(o) == "Weird" { // a phase that nobody knows waits for a person (F16)
+		// A phase that nobody knows waits for a person (F16), as does a unit that one let go while its checks contradict.
+		if phaseOf(o) == "Weird" || letGoByHand(o) {
 			editUnit(w, Step{On: o.u.GetName(), Args: map[string]string{"phase": "Enqueued"}})
 		}
 	}

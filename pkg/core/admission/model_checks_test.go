@@ -107,15 +107,13 @@ func (m *model) allReady(u *modelUnit) bool {
 }
 
 // overChecks says whether a unit loses what it holds over its checks: before it is let go for any of this, and after it
-// only if a check takes back what it said and its pods can be taken away, or no pod of it runs and none can go.
+// only if a check takes back what it said, and its pods can be taken away.
 func (m *model) overChecks(u *modelUnit) (back modelEviction, goes bool) {
 	reserved := u.Phase == unit.PhaseReserved
 	back, refused := m.refusedBy(u)
 	switch {
 	case refused && (reserved || isLetGoIn(u.Phase) && !m.keepsPods(u)):
 		return back, true
-	case isLetGoIn(u.Phase) && !m.assigned(u.Key) && u.Checks != nil && u.Checks.Conflict != "":
-		return modelEviction{reason: unit.ReasonCheckConflict, backsOff: true}, true
 	case !reserved:
 	case m.askedOthers(u):
 		return modelEviction{reason: unit.ReasonChecksChanged}, true

@@ -71,10 +71,9 @@ func rulingOn(f *Facts) (v ruling) {
 		return v
 	}
 	if c := f.Unit.Checks; c != nil && c.Conflict != "" {
-		v.reason, v.message = unit.ReasonCheckConflict, c.Conflict
+		return ruling{reason: unit.ReasonCheckConflict, message: c.Conflict}
 	}
-	v.passes = v.reason == ""
-	return v
+	return ruling{passes: true}
 }
 
 // objection is what follows from checks that reject a unit or have it tried again, with the words for either.
@@ -142,14 +141,15 @@ func WaitsForChecks(f *Facts) string {
 	for _, c := range unready(f) {
 		pending = append(pending, c.Name)
 	}
-	switch reserved := fmt.Sprintf("quota is reserved: %s; waits for ", f.Held); {
+	switch {
 	case len(pending) > 0:
-		return reserved + "admission checks: " + unit.Quoted(pending)
 	case rulingNow(f).heldBack:
-		return reserved + "the other jobs of its gang group to pass their admission checks"
+		return fmt.Sprintf("quota is reserved: %s; waits for the other jobs of its gang group to pass their admission checks",
+			f.Held)
 	default:
 		return "passed its admission checks; that has yet to be written"
 	}
+	return fmt.Sprintf("quota is reserved: %s; waits for admission checks: %s", f.Held, unit.Quoted(pending))
 }
 
 // said is an answer in words.
@@ -164,9 +164,11 @@ func said(a unit.CheckAnswer, what string) string {
 // reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
 // of its gang group, for as long as the slowest of its own may take.
 func reservedExpiry(f *Facts, heldBack bool) (x Expiry) {
-	if timeout := slowest(AdmissionChecks(f)); heldBack && timeout > 0 {
-		return Expiry{At: f.Unit.Admitted.Add(timeout), Timeout: timeout, Reason: unit.ReasonCheckTimeout, OfGroup: true}
-	} else if heldBack {
+	if heldBack {
+		x.Timeout, x.Reason, x.OfGroup = slowest(AdmissionChecks(f)), unit.ReasonCheckTimeout, true
+		if x.At = f.Unit.Admitted.Add(x.Timeout); x.Timeout <= 0 {
+			return Expiry{}
+		}
 		return x
 	}
 	for _, c := range unready(f) {
@@ -190,18 +192,13 @@ func slowest(checks []queue.AdmissionCheck) (longest time.Duration) {
 
 // withdrawal is what follows for a released unit from an answer that was taken back since: it was Ready about what it
 // holds, and is Retry or Rejected. Anything else changes nothing, so that a unit runs on whatever becomes of its check.
-// Pods that cannot be taken away stay, and so does their unit. One that runs nowhere does not hold quota for pods that
-// cannot go, since answers contradict each other: somebody else has let it go.
+// Pods that cannot be taken away stay, and so does their unit.
 func withdrawal(f *Facts) (v ruling) {
 	if f.Unit.Checks == nil || keepsPods(f) {
 		return v
 	}
-	v = objection(f, "takes back that the job may go, and rejects it",
+	return objection(f, "takes back that the job may go, and rejects it",
 		"takes back that the job may go, to try it again later")
-	if why := f.Unit.Checks.Conflict; why != "" && v.reason == "" && f.Pods.Assigned == 0 && !f.Unit.Observed {
-		v.reason, v.message = unit.ReasonCheckConflict, why
-	}
-	return v
 }
 
 // rulingNow is what follows from the answers about a unit that holds quota.
@@ -210,8 +207,10 @@ func rulingNow(f *Facts) (v ruling) {
 	case f.Unit.Phase == unit.PhaseReserved:
 		v = rulingOn(f)
 		v.heldBack = v.passes && !f.GangsPassed
+		return v
 	case f.Unit.Phase.Releases():
-		v = withdrawal(f)
+		return withdrawal(f)
+	default:
+		return v
 	}
-	return v
 }

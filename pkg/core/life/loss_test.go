@@ -106,14 +106,6 @@ func TestLoss(t *testing.T) {
 			f.answers(unit.CheckReady, unit.CheckReady)
 			f.Unit.Checks.Conflict = "x"
 		}, "CheckConflict, again 1m0s, requeue 1", ""},
-		{"the same of a unit that somebody let go, of which no pod can go", func(f *Facts) {
-			f.answers(unit.CheckReady, unit.CheckReady)
-			f.Unit.Checks.Conflict, f.Unit.Phase = "x", unit.PhaseDequeued
-		}, "CheckConflict, again 1m0s, requeue 1", ""},
-		{"but for one that runs", func(f *Facts) {
-			f.answers(unit.CheckReady, unit.CheckReady)
-			f.Unit.Checks.Conflict, f.Unit.Phase, f.Pods = "x", unit.PhaseRunning, Pods{All: 1, Assigned: 1}
-		}, "", ""},
 		{"checks are asked anew, without a back-off", func(f *Facts) { f.QueueKnown = false }, "ChecksChanged", ""},
 		{"a rule is before checks", func(f *Facts) { f.answers(unit.CheckRejected); f.Job = owner.Gone },
 			"ConsumerNotFound", ""},
