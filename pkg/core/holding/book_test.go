@@ -151,6 +151,20 @@ func TestUntilWhenPodsAreOnTheirWayOut(t *testing.T) {
 	}
 }
 
+// A job is made again for another quota, and pods of the former one are leaving theirs. They are no use of the new one.
+func TestPodsThatLeaveUseTheirOwnQuota(t *testing.T) {
+	b := newBook()
+	former := podOf("former")
+	former.Quota, former.Former, former.Leaving, former.LeavingSince = "b", true, true, epoch
+	b.SetPod(epoch, "ns/u", former)
+	require.Equal(t, cpu(4), b.Uses()[0].Amount)
+	former.Quota = "a"
+	b.SetPod(epoch, "ns/u", former)
+	require.Equal(t, cpu(6), b.Uses()[0].Amount)
+	b.DeletePod("ns/u", "former")
+	require.Equal(t, cpu(4), b.Uses()[0].Amount)
+}
+
 // For a while the successor of a pod that is being deleted may go ahead of it. Then the pod counts as any other.
 func TestAPodIsLate(t *testing.T) {
 	b := newBook()

@@ -58,14 +58,15 @@ func (s *podSet) put(p Pod) {
 	if s.pods == nil {
 		s.pods, s.sums = map[string]Pod{}, map[string]*podSum{}
 	}
-	if s.pods[p.UID] = p; p.Leaving {
-		s.leaving.Add(p.Request)
-		return
-	}
 	sum, ok := s.sums[p.Level]
 	if !ok {
 		sum = &podSum{}
 		s.sums[p.Level] = sum
+	}
+	if s.pods[p.UID] = p; p.Leaving {
+		s.leaving.Add(p.Request)
+		sum.leave(p, 1)
+		return
 	}
 	sum.add(p.parts())
 	sum.count(p, 1)
@@ -83,14 +84,16 @@ func (s *podSet) drop(podUID string) {
 	if !ok {
 		return
 	}
+	sum := s.sums[p.Level]
 	if delete(s.pods, podUID); p.Leaving {
 		s.leaving.Sub(p.Request)
-		return
+		sum.leave(p, -1)
+	} else {
+		s.stay(p, -1)
+		sum.sub(p.parts())
+		sum.count(p, -1)
 	}
-	s.stay(p, -1)
-	sum := s.sums[p.Level]
-	sum.sub(p.parts())
-	if sum.count(p, -1); sum.pods == 0 {
+	if sum.pods == 0 && sum.leavers == 0 {
 		delete(s.sums, p.Level)
 	}
 }
@@ -117,12 +120,23 @@ type podSum struct {
 	// late is the part of those that have been leaving for long.
 	late resources.Sum
 	pods int64
+	// leaving is what those ask for that are leaving, leavers how many they are. They are no part of the rest.
+	leaving resources.Sum
+	leavers int64
 	// own and ownNonPreemptible are without those that are left of a former job.
 	own, ownNonPreemptible int64
 }
 
 // noPods is never changed.
 var noPods podSum
+
+func (a *podSum) leave(p Pod, by int64) {
+	if a.leavers += by; by > 0 {
+		a.leaving.Add(p.Request)
+	} else {
+		a.leaving.Sub(p.Request)
+	}
+}
 
 func (a *podSum) count(p Pod, by int64) {
 	switch {
@@ -221,13 +235,14 @@ func (l *Ledger) Charges(key, at string) Charges {
 }
 
 // Uses is what a unit keeps from others at a level: what it holds there and has no pods for, and what its pods on nodes
-// ask for, those that are leaving among them. The latter count as if all were charged to the level.
+// ask for there, those that are leaving among them.
 func (l *Ledger) Uses(key, at string) resources.List {
 	e, ok := l.entries[key]
 	if !ok {
 		return resources.List{}
 	}
-	uses := e.assigned.at(at).all.List().Add(e.assigned.leaving.List())
+	here := e.assigned.at(at)
+	uses := here.all.List().Add(here.leaving.List())
 	if e.reserved && e.level == at {
 		outstanding, _ := e.outstanding()
 		uses = uses.Add(outstanding)
