@@ -198,7 +198,7 @@ func (a *Adapter) All() []string {
 }
 
 // awaitUsed returns when used has moved for all pods of which the hook has spoken. ElasticQuota speaks and then moves
-// used under one lock, often as one of several readers. Who takes back the reservation of no pod waits for all of them.
+// used under one lock, often as one of several readers. UnreservePod takes the lock as the writer, and waits for them.
 func (a *Adapter) awaitUsed(plugin Live) {
 	if a.moving.Swap(false) {
 		for _, mgr := range managers(plugin) {

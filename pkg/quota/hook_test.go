@@ -108,7 +108,7 @@ func (s observedInBetween) PodAssigned(string, *corev1.Pod, bool) {
 }
 
 // A pod that ElasticQuota's handler sees first when the pod is on a node counts from then on, and no reservation says
-// so. What the hook has said of it is in used once that is observed.
+// so. After the hook has named the pod, an observation of used includes it.
 func TestWhatTheHookSaidIsObserved(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
 	sink := observedInBetween{&recordingSink{}, make(chan struct{}), make(chan struct{})}

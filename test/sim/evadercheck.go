@@ -103,7 +103,7 @@ func (c *checker) onSpoils(before *object, ch *change) {
 }
 
 // follow what becomes of a unit for which somebody has lost what it held. If it stops taking before it holds that, pods
-// of others may have stayed, which is not its fault. What it gets later it has not taken.
+// of others may have stayed, which is not its fault. Quota that it gets later is not from its victims.
 func (c *checker) follow(s *spoil, ch *change) {
 	o := ch.after
 	if holds(o) || takes(o) {
@@ -213,8 +213,8 @@ func (c *checker) takesBorrowed(before *object, ch *change) {
 	}
 }
 
-// withinMin is the level between a unit and a path whose units hold no more than its min. It is empty if there is none,
-// or if nothing can be said of the unit.
+// withinMin finds, on the path of a unit up to another path, a level whose units hold no more than its min. It is empty
+// if there is none, or if nothing can be said of the unit.
 func (c *checker) withinMin(o *object, mine []string, held map[string]amounts, d *decision) string {
 	if c.tainted[o.uid()] || c.chargedTo(o) == mine[0] {
 		return ""

@@ -156,8 +156,8 @@ func (r *replica) build() {
 	})
 }
 
-// leave notes which pods of a quota that goes Koordinator has lost. Where a quota was made anew, it may count more than
-// it lists. See miscounted.
+// leave notes pods of a deleted quota that Koordinator counts and does not list. That happens to quotas that were
+// recreated while pods waited. See miscounted.
 func (r *replica) leave(quota string) {
 	info := r.live.GetGroupQuotaManagerForTree("").GetQuotaInfoByName(quota)
 	if info == nil {

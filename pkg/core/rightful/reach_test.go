@@ -26,7 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// What pods outside of units use stays, so nobody else has a right to it. Those of b turn out to be of a unit.
+// Pods outside of units stay, so no other quota has a right to their use. Then the pods of b turn out to be of a unit.
 func TestPodsThatAreOfAUnitAfterAll(t *testing.T) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	pods := ledger.New()

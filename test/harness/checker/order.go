@@ -53,7 +53,7 @@ const (
 	sameDecision = time.Second
 )
 
-// decided is when it was decided that a unit goes first. What a unit takes is its own, whoever comes until it is free.
+// decided is when it was decided that a unit goes first. A preemptor keeps its turn until its victims have ended.
 type decided struct {
 	// chose is when units that take chose their victims, by UID.
 	chose map[string]time.Time
