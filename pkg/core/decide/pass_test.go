@@ -17,6 +17,7 @@ limitations under the License.
 package decide_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +134,21 @@ func TestGroupsFitTogether(t *testing.T) {
 	require.True(t, p.Try("small", ask(tree, "b", 2)))
 	never := decide.Together([]*decide.Ask{ask(tree, "a", 5), ask(tree, "a", 4)})
 	require.Equal(t, "ExceedsMax", string(never.Never(tree).Reason))
+}
+
+// A gang group is too large if any of its quotas has a share that never gets there. Which is the first does not matter.
+func TestAGangGroupIsTooLargeForAnyOfItsShares(t *testing.T) {
+	tree := world()
+	tree.Set(capacity.Quota{Name: "a", Parent: "root", Limit: cpu(8), Max: cpu(8), Min: cpu(8)})
+	tree.Set(capacity.Quota{Name: "b", Parent: "root", Limit: cpu(2), Max: cpu(8), Shared: true})
+	rights := rightful.New(tree)
+	asks := []*decide.Ask{ask(tree, "a", 1), ask(tree, "b", 3)}
+	decide.New[int](tree, rights).Begin()
+	for range asks {
+		slices.Reverse(asks)
+		g := decide.Together(asks)
+		require.True(t, g.TooLarge(tree, rights), asks[0].Leaf().Name())
+	}
 }
 
 // The numbers of a shortage name the claims ahead.

@@ -50,8 +50,7 @@ type Shortage struct {
 	Never bool
 	// Beyond: the unit may go beyond the shares on its path.
 	Beyond bool
-	// TooLarge: the unit asks for more than Rightful, which is what the level can get while all others use what they are
-	// guaranteed.
+	// TooLarge: the unit asks for more than Rightful, what the level can get while others use what they are guaranteed.
 	TooLarge bool
 	Rightful int64
 	// Limit bounds Used + Outstanding. Max and Min are those of the quota, if it names the resource.
@@ -123,7 +122,7 @@ func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) (r rightful.Reach) {
 		c.passed = c.Claim.passable && c.In != "" && !g.together() && !behind &&
 			promised.to(p.rights, g.Asks[0], g.Asks[0].Need)
 	}
-	if !slices.ContainsFunc(g.Asks, func(a *Ask) bool { return a.Route.Shared }) {
+	if !g.shared() {
 		return r
 	}
 	p.trial.Begin()
