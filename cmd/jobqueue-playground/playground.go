@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ import (
 )
 
 func newPlaygroundCommand() *cobra.Command {
-	f := &clusterFlags{}
+	f, bare := &clusterFlags{}, false
 	cmd := &cobra.Command{
 		Use:   "playground",
 		Short: "Leave the control plane of the demo running, to try things on",
@@ -37,13 +38,62 @@ func newPlaygroundCommand() *cobra.Command {
 goes on until Ctrl-C, which ends every process that was started. It builds the plugin kubectl-jobqueue into bin/, and
 kubectl as well if this machine has none.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPlayground(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			start := playground
+			if bare {
+				start = bareCluster
+			}
+			return runPlayground(cmd.Context(), f, start)
+		},
 	}
 	f.register(cmd)
+	cmd.Flags().BoolVar(&bare, "bare", false, "install nothing: the Deployments that you install into koordinator-system "+
+		"and koord-queue run as processes of this machine")
 	return cmd
 }
 
-func runPlayground(ctx context.Context, f *clusterFlags) error {
+// starter starts a cluster and says how to use it.
+type starter func(
+	ctx context.Context, s screen.Screen, f clusterFlags, dir, root string,
+) (cp *controlplane.ControlPlane, use string, err error)
+
+func playground(
+	ctx context.Context, s screen.Screen, f clusterFlags, dir, root string,
+) (*controlplane.ControlPlane, string, error) {
+	cp, err := startCluster(ctx, s, f, dir, &demonstrations()[0])
+	if err != nil {
+		return nil, "", err
+	}
+	return cp, tryThis(s, cp, root), nil
+}
+
+// bareCluster has what is installed by hand run. Koordinator's own scheduler runs if somebody has built it.
+func bareCluster(
+	ctx context.Context, s screen.Screen, f clusterFlags, dir, root string,
+) (*controlplane.ControlPlane, string, error) {
+	begin := time.Now()
+	step := func(message string) { s.Printf("  %5.1fs  %s\n", time.Since(begin).Seconds(), message) }
+	opts := controlplane.Options{Dir: dir, Components: controlplane.Full(), Nodes: f.nodes, Progress: step}
+	cp, err := controlplane.Start(ctx, opts)
+	if err != nil {
+		return nil, "", err
+	}
+	err = cp.RunDeployments(ctx, map[string]string{
+		"koord-scheduler": "koord-scheduler", "jobqueue-controller": "jobqueue-controller",
+		"koordinator-sh/koord-scheduler": "stock-scheduler",
+	}, step)
+	return cp, fmt.Sprintf(`
+%s In another terminal:
+
+export KUBECONFIG=%s PATH=%s:$PATH
+
+Logs: %s
+%s
+`, s.Bold("The cluster is ready, and nothing is installed."), cp.Kubeconfig(controlplane.Admin),
+		filepath.Join(root, "bin"), filepath.Join(cp.Dir(), "logs"), s.Bold("Ctrl-C stops everything.")), err
+}
+
+func runPlayground(ctx context.Context, f *clusterFlags, start starter) error {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
 		return err
@@ -60,11 +110,11 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	cp, err := startCluster(ctx, s, *f, dir, &demonstrations()[0])
+	cp, use, err := start(ctx, s, *f, dir, root)
 	if err != nil {
 		return fmt.Errorf("%w\nlogs: %s", err, filepath.Join(dir, "logs"))
 	}
-	s.Printf("%s", tryThis(s, cp, root))
+	s.Printf("%s", use)
 	for {
 		select {
 		case <-ctx.Done():

@@ -19,6 +19,7 @@ package docs_test
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -54,12 +55,7 @@ go install ./cmd/jobqueue-migrate`,
 kubectl -n koord-queue scale deployment koord-queue-controller job-extensions --replicas=0
 kubectl -n NAMESPACE delete secret -l owner=helm,name=RELEASE`,
 	"a test of test/e2e removes all": `
-kubectl -n koord-queue scale deployment jobqueue-controller --replicas=0
-kubectl jobqueue uninstall --waiting=resume --yes
-kubectl delete -k manifests/overlays/default --selector='!jobqueue.koordinator.sh/keep'
-kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy jobqueue-keep-parameters
-kubectl delete namespace koord-queue
-kubectl delete crd queues.scheduling.x-k8s.io queueunits.scheduling.x-k8s.io`,
+kubectl delete -k manifests/overlays/default --selector='!jobqueue.koordinator.sh/keep'`,
 	"Widget is the reader's own kind; the tests of pkg/cli/kinds have one": `
 kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml
 kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -
@@ -108,16 +104,20 @@ var shows = map[string]string{
 }
 
 // here are the names of the playground for names that pages use.
-var here = map[string]string{
-	"queueunit NAME":              "queueunit train",
-	"namespace NAME":              "namespace research",
-	"queues/shared/waitingunits":  "queues/team-research/waitingunits",
-	"namespaces/red/units/second": "namespaces/research/units/train",
-	"train -n red":                "train -n research",
-	"--queue shared":              "--queue team-research",
-	"namespaces/red/records":      "namespaces/research/records",
-	"queue=shared":                "queue=team-research",
-}
+var here = strings.NewReplacer(
+	"namespace NAMESPACE", "namespace koordinator-system",
+	"queueunit NAME", "queueunit train",
+	"namespace NAME", "namespace research",
+	"queues/shared/waitingunits", "queues/team-research/waitingunits",
+	"namespaces/red/units/second", "namespaces/research/units/train",
+	"train -n red", "train -n research",
+	"--queue shared", "--queue team-research",
+	"namespaces/red/records", "namespaces/research/records",
+	"queue=shared", "queue=team-research",
+)
+
+// removes says that a page has to be the last one.
+func removes(page string) int { return strings.Count(page, "upgrade.md") }
 
 // pages in the order in which they are run; those of the quick start and the README bring their own jobs.
 func pages(t *testing.T) []string {
@@ -129,6 +129,7 @@ func pages(t *testing.T) []string {
 			list = append(list, filepath.Join(dir, filepath.Base(path)))
 		}
 	}
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(removes(a), removes(b)) })
 	return list
 }
 
@@ -229,54 +230,76 @@ kubectl create -f examples/quickstart/train.yaml
 settled
 `
 
-// stock brings what the pages expect of Koordinator's own installation: its scheduler and the configuration.
-const stock = `
+// TestQuickStart runs the page on the playground, and then what the pages say of kustomize, by which that is installed.
+func TestQuickStart(t *testing.T) {
+	environment := playground(t)
+	runPage(t, "docs/quickstart.md", environment, "", func(string) bool { return true })
+	for _, page := range pages(t) {
+		if page != "docs/quickstart.md" {
+			runPage(t, page, environment, waiting, byKustomize)
+		}
+	}
+}
+
+func byKustomize(command string) bool { return strings.Contains(command, " -k ") }
+
+// koordinated is a cluster with Koordinator as its chart installs it, and with the quotas that the pages name.
+const koordinated = `
 set -euo pipefail
-for file in scheduler scheduler-config; do
-  sed 's/name: scheduler/name: koord-scheduler/; s/namespace: system/namespace: koordinator-system/' \
-    "$(go list -m -f '{{.Dir}}' github.com/koordinator-sh/koordinator)/config/manager/$file.yaml" | kubectl apply -f -
-done
+helm repo add koordinator-sh "$KOORDINATOR"
+helm install koordinator koordinator-sh/koordinator --version 1.8.0 --namespace koordinator-system --create-namespace
+kubectl create -f cmd/jobqueue-playground/scenario.yaml -f examples/gpus/nodes.yaml -f examples/gpus/quota.yaml
 `
 
+// TestCommandsOfTheDocumentation follows README, as somebody who has Koordinator, and then all other pages. The last one
+// removes everything.
 func TestCommandsOfTheDocumentation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a control plane")
+	environment := playground(t, "--bare")
+	helm, err := filepath.Abs(filepath.Join(root, "bin", "helm"))
+	require.NoError(t, err)
+	for _, kind := range []string{"CACHE", "CONFIG", "DATA"} {
+		environment = append(environment, "HELM_"+kind+"_HOME="+t.TempDir())
 	}
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "_artifacts"), 0o755)) // make chart makes it for a reader
-	environment := playground(t)
-	run(t, stock, environment)
+	environment = append(environment, "KOORDINATOR="+koordinatorChart(t, helm))
+	run(t, koordinated, environment)
 	for _, page := range pages(t) {
-		lines := commands(read(t, page))
-		if len(lines) == 0 {
-			continue
+		if page != "docs/quickstart.md" {
+			runPage(t, page, environment, waiting, func(command string) bool { return !byKustomize(command) })
 		}
-		t.Run(page, func(t *testing.T) {
-			script := "set -euo pipefail\n" + settled
-			if page != "docs/quickstart.md" {
-				script += waiting
-			}
-			script += "set -x\n"
-			for _, command := range lines {
-				_, skip := elsewhere[command]
-				shown := shows[command]
-				if skip || strings.HasPrefix(command, "helm ") { // test chart runs helm
-					continue
-				}
-				for there, name := range here {
-					command = strings.ReplaceAll(command, there, name)
-				}
-				script += command
-				if shown != "" {
-					script += " | tee /dev/stderr | grep -F -- '" + shown + "' > /dev/null"
-				}
-				script += "\n"
-				if strings.HasPrefix(command, "kubectl create -f") {
-					script += "{ settled; } 2>/dev/null\n"
-				}
-			}
-			run(t, script, environment)
-		})
 	}
+}
+
+// runPage runs the commands of a page that are not run elsewhere, in order, after those of before.
+func runPage(t *testing.T, page string, environment []string, before string, wanted func(command string) bool) {
+	lines := slices.DeleteFunc(commands(read(t, page)), func(command string) bool {
+		_, skip := elsewhere[command]
+		return skip || !wanted(command)
+	})
+	if len(lines) == 0 {
+		return
+	}
+	t.Run(page, func(t *testing.T) {
+		script := "set -euo pipefail\n" + settled
+		if page != "README.md" {
+			script += before
+		}
+		script += "set -x\n"
+		for _, command := range lines {
+			shown := shows[command]
+			script += here.Replace(command)
+			if shown != "" {
+				script += " | tee /dev/stderr | grep -F -- '" + shown + "' > /dev/null"
+			}
+			script += "\n"
+			if page == "README.md" && strings.HasPrefix(command, "helm upgrade koordinator ") {
+				script += before // it is installed now
+			}
+			if strings.HasPrefix(command, "kubectl create -f") {
+				script += "{ settled; } 2>/dev/null\n"
+			}
+		}
+		run(t, script, environment)
+	})
 }
 
 func run(t *testing.T, script string, environment []string) {
@@ -290,12 +313,16 @@ func run(t *testing.T, script string, environment []string) {
 
 // playground starts the playground, waits until it says that it is ready, and returns the environment that it prints.
 // At the end it is interrupted, and must end well.
-func playground(t *testing.T) []string {
+func playground(t *testing.T, flags ...string) []string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a control plane")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "_artifacts"), 0o755)) // make chart makes it for a reader
 	program, err := filepath.Abs(filepath.Join(root, "bin", "jobqueue-playground"))
 	require.NoError(t, err)
-	cmd := exec.Command(program, "playground", "--no-color", "--nodes=10",
-		"--dir="+filepath.Join(t.TempDir(), "playground"))
+	cmd := exec.Command(program, append([]string{"playground", "--no-color", "--nodes=10",
+		"--dir=" + filepath.Join(t.TempDir(), "playground")}, flags...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

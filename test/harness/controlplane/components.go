@@ -165,7 +165,8 @@ func (c *ControlPlane) apiServer(port int) (*managed, error) {
 		"--service-account-signing-key-file=" + c.pki.path("service-account.key"),
 		"--authorization-mode=RBAC",
 		"--anonymous-auth=false",
-		"--service-cluster-ip-range=10.96.0.0/16",
+		// Who plays kube-proxy (RunDeployments) listens on these.
+		"--service-cluster-ip-range=127.96.0.0/16",
 		// Nobody calls the API server by its Service.
 		"--endpoint-reconciler-type=none",
 		// See the comment of the package.

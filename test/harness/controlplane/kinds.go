@@ -28,7 +28,7 @@ import (
 // Kind is a kind of job.
 type Kind struct {
 	// Name is what the configuration calls it, such as PyTorchJob.v1.kubeflow.org, and Rights its directory of
-	// manifests/components/kinds, and of manifests/components/kinds-warn.
+	// manifests/components/kinds.
 	Name, Rights string
 }
 
@@ -42,11 +42,7 @@ func (c *ControlPlane) ManageKinds(ctx context.Context, kinds ...Kind) error {
 	var text strings.Builder
 	text.WriteString("kinds:\n")
 	for _, kind := range kinds {
-		directory := "kinds-warn" // as the installation does
-		if kind.Rights == "job" {
-			directory = "kinds" // the policies of Jobs are those of the installation
-		}
-		if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", directory, kind.Rights)); err != nil {
+		if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "kinds", kind.Rights)); err != nil {
 			return err
 		}
 		text.WriteString("- " + kind.Name + "\n")

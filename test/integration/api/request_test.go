@@ -76,7 +76,7 @@ func TestRequestOfRealPods(t *testing.T) {
 				}
 				template := &corev1.PodTemplateSpec{}
 				require.NoError(t, yaml.UnmarshalStrict([]byte("spec: "+spec), template))
-				template.Labels = maps.Clone(labels)
+				template.Labels, template.Spec.SchedulerName = maps.Clone(labels), "koord-scheduler"
 				pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 				pod.Namespace, pod.GenerateName = estimated, "p-"
 				require.NoError(t, admin.Create(t.Context(), pod, client.DryRunAll))
@@ -179,7 +179,7 @@ func awaitWebhook(t *testing.T, admin client.Client) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: estimated, GenerateName: "p-",
 				Labels: map[string]string{"colocate": "batch"}},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}},
+			Spec: corev1.PodSpec{SchedulerName: "koord-scheduler", Containers: []corev1.Container{{Name: "a", Image: "x"}}},
 		}
 		err := admin.Create(t.Context(), pod, client.DryRunAll)
 		_, limited := pod.Spec.Containers[0].Resources.Requests["cpu"]

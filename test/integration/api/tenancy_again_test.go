@@ -29,8 +29,6 @@ import (
 // TestTenancyComesBack: policies of tenancy that are installed again have their parameters.
 func TestTenancyComesBack(t *testing.T) {
 	connect(t)
-	install(t, "overlays/enforced")
-	defer install(t, "overlays/fresh")
 	admin := adminTenant(t)
 	policies := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	bindings := admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()

@@ -1,0 +1,363 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+)
+
+// deployments runs the processes of what somebody has installed, with the arguments, files and Services that the objects
+// say: it plays the controller of Deployments, kubelet and kube-proxy, as the nodes of KWOK run nothing.
+type deployments struct {
+	cp       *ControlPlane
+	client   kubernetes.Interface
+	programs map[string]string
+	replicas map[Component]*replica
+	services map[string]*service // by address
+}
+
+// service passes connections on to the replicas behind a Service.
+type service struct {
+	net.Listener
+	backends atomic.Pointer[[]string]
+}
+
+// replica is a process of a Deployment.
+type replica struct {
+	template string // of which it was made
+	labels   labels.Set
+	port     int // of the aggregated API
+}
+
+// RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
+// those that are no longer asked for, until ctx ends. programs has the program by the end of the name of an image,
+// without the tag; the longest end counts. tell is called with what is started and ended, and with errors.
+//
+// A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for the
+// token of its service account.
+func (c *ControlPlane) RunDeployments(ctx context.Context, programs map[string]string, tell func(string)) error {
+	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
+	if err != nil {
+		return err
+	}
+	d := &deployments{
+		cp: c, client: client, programs: programs, replicas: map[Component]*replica{}, services: map[string]*service{},
+	}
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := d.sync(ctx, tell); err != nil && ctx.Err() == nil {
+			tell(err.Error())
+		}
+	}, readyInterval*10)
+	return nil
+}
+
+func (d *deployments) sync(ctx context.Context, tell func(string)) error {
+	wanted := map[Component]*appsv1.Deployment{}
+	for _, namespace := range []string{"koordinator-system", "koord-queue"} {
+		list, err := d.client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			for n := range ptr.Deref(list.Items[i].Spec.Replicas, 1) {
+				wanted[Component(fmt.Sprintf("%s-%d", list.Items[i].Name, n))] = &list.Items[i]
+			}
+		}
+	}
+	var errs []error
+	for name, r := range d.replicas {
+		if of := wanted[name]; of == nil || templateOf(of) != r.template {
+			tell("ends " + string(name))
+			errs = append(errs, d.cp.StopComponent(name))
+			delete(d.replicas, name)
+		}
+	}
+	for name, of := range wanted {
+		if err := d.run(ctx, name, of, tell); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(append(errs, d.serve(ctx))...)
+}
+
+// templateOf is the text by which a change of the pod template is seen.
+func templateOf(of *appsv1.Deployment) string {
+	text, err := json.Marshal(of.Spec.Template)
+	if err != nil {
+		panic(err) // it was read as JSON
+	}
+	return string(text)
+}
+
+// run mounts the volumes of a replica, as they are now, and starts it unless it runs.
+func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deployment, tell func(string)) error {
+	r := d.replicas[name]
+	if r == nil {
+		port, err := allPorts.next()
+		if err != nil {
+			return err
+		}
+		r = &replica{template: templateOf(of), labels: of.Spec.Template.Labels, port: port}
+	}
+	container := &of.Spec.Template.Spec.Containers[0]
+	local, err := d.mount(ctx, name, of, r.port)
+	if err != nil || d.cp.Running(name) {
+		return err
+	}
+	program, found := "", ""
+	for image, path := range d.programs {
+		if strings.HasSuffix("/"+imageTag.ReplaceAllString(container.Image, ""), "/"+image) && len(image) > len(found) {
+			program, found = path, image
+		}
+	}
+	if program == "" {
+		return fmt.Errorf("there is no program for the image %s", container.Image)
+	}
+	var args []string
+	for _, arg := range container.Args {
+		args = append(args, local(arg))
+	}
+	own, err := d.cp.argsOf(of.Spec.Template.Spec.ServiceAccountName)
+	if err != nil {
+		return err
+	}
+	m, err := d.cp.managed(name, program, append(args, own...)...)
+	if err != nil {
+		return err
+	}
+	for _, variable := range container.Env {
+		if from := variable.ValueFrom; from != nil && from.ResourceFieldRef != nil {
+			limit := container.Resources.Limits.Memory().Value()
+			m.env = append(m.env, variable.Name+"="+strconv.FormatInt(limit, 10))
+		}
+	}
+	m.exits = nil // it is started again
+	tell("starts " + string(name))
+	d.replicas[name] = r
+	return d.cp.launch(ctx, m)
+}
+
+var imageTag = regexp.MustCompile(`[:@][^/]*$`)
+
+// argsOf are the arguments that a process has here and a container has not.
+func (c *ControlPlane) argsOf(serviceAccount string) ([]string, error) {
+	port, err := allPorts.next()
+	if err != nil {
+		return nil, err
+	}
+	if Identity(serviceAccount) != SchedulerIdentity {
+		health, err := allPorts.next()
+		return []string{
+			"--kubeconfig=" + c.Kubeconfig(ControllerIdentity), "--metrics-bind-address=" + hostPort(port),
+			"--health-probe-bind-address=" + hostPort(health),
+		}, err
+	}
+	kubeconfig := c.Kubeconfig(SchedulerIdentity)
+	return []string{
+		"--address=" + loopback, "--port=0", "--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", port),
+		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+	}, nil
+}
+
+// mount writes the files of ConfigMaps and Secrets, and returns what has a text name their directories here.
+func (d *deployments) mount(
+	ctx context.Context, name Component, of *appsv1.Deployment, port int,
+) (local func(string) string, err error) {
+	pod, files := &of.Spec.Template.Spec, map[string]string{}
+	local = func(text string) string { return text }
+	for _, m := range pod.Containers[0].VolumeMounts {
+		dir := filepath.Join(d.cp.opts.Dir, "volumes", string(name), m.Name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		before, path := local, regexp.MustCompile(`(^|[\s"'=])`+regexp.QuoteMeta(m.MountPath)+`($|[\s"'/])`)
+		local = func(text string) string { return path.ReplaceAllString(before(text), "${1}"+dir+"${2}") }
+		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		content, err := d.contentOf(ctx, of.Namespace, &pod.Volumes[at])
+		if err != nil {
+			return nil, err
+		}
+		for file, text := range content {
+			files[filepath.Join(dir, file)] = text
+		}
+	}
+	for path, text := range files {
+		if err := writeChanged(path, d.cp.configured(local(text), port)); err != nil {
+			return nil, err
+		}
+	}
+	return local, nil
+}
+
+// contentOf has the files of a volume.
+func (d *deployments) contentOf(ctx context.Context, namespace string, v *corev1.Volume) (map[string]string, error) {
+	switch {
+	case v.ConfigMap != nil:
+		from, err := d.client.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		files := map[string]string{}
+		for _, item := range v.ConfigMap.Items {
+			files[item.Path] = from.Data[item.Key]
+		}
+		if len(files) == 0 {
+			return from.Data, nil
+		}
+		return files, nil
+	case v.Secret != nil:
+		from, err := d.client.CoreV1().Secrets(namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		if ptr.Deref(v.Secret.Optional, false) && apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		files := map[string]string{}
+		for _, item := range v.Secret.Items {
+			if content := from.Data[item.Key]; len(content) > 0 {
+				files[item.Path] = string(content)
+			}
+		}
+		return files, err
+	}
+	return nil, nil
+}
+
+// configured has a configuration of the scheduler name the kubeconfig, and serve the aggregated API on loopback.
+func (c *ControlPlane) configured(text string, port int) string {
+	config := map[string]any{}
+	if yaml.Unmarshal([]byte(text), &config) != nil || config["kind"] != "KubeSchedulerConfiguration" {
+		return text
+	}
+	section(config, "clientConnection")["kubeconfig"] = c.Kubeconfig(SchedulerIdentity)
+	visibility := section(JobQueueArgs(config), "visibility")
+	visibility["bindAddress"] = loopback
+	if visibility["port"] != 0.0 {
+		visibility["port"] = port
+	}
+	out, err := yaml.Marshal(config)
+	if err != nil {
+		panic(err) // it was read as YAML
+	}
+	return string(out)
+}
+
+func writeChanged(path, text string) error {
+	if is, err := os.ReadFile(path); err == nil && string(is) == text {
+		return nil
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+// serve has the Services of replicas answer. Cluster IPs are loopback addresses here. An EndpointSlice must not name
+// such an address, and the API server wants one, so it names an address that nobody has.
+func (d *deployments) serve(ctx context.Context) error {
+	list, err := d.client.CoreV1().Services("koordinator-system").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for i := range list.Items {
+		s := &list.Items[i]
+		if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].TargetPort.IntValue() != ShippedVisibilityPort {
+			continue
+		}
+		address := net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(int(s.Spec.Ports[0].Port)))
+		var backends []string
+		for _, r := range d.replicas {
+			if labels.SelectorFromSet(s.Spec.Selector).Matches(r.labels) {
+				backends = append(backends, hostPort(r.port))
+			}
+		}
+		if wanted[address] = true; d.services[address] != nil {
+			d.services[address].backends.Store(&backends)
+			continue
+		}
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: s.Namespace, Name: s.Name, Labels: map[string]string{discoveryv1.LabelServiceName: s.Name},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}},
+			Ports: []discoveryv1.EndpointPort{{Name: &s.Spec.Ports[0].Name, Port: &s.Spec.Ports[0].Port}},
+		}
+		_, err := d.client.DiscoveryV1().EndpointSlices(s.Namespace).Create(ctx, slice, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		d.services[address] = &service{Listener: listener}
+		d.services[address].backends.Store(&backends)
+		context.AfterFunc(ctx, func() { _ = listener.Close() })
+		go d.services[address].pass()
+	}
+	for address, s := range d.services {
+		if !wanted[address] {
+			_ = s.Close()
+			delete(d.services, address)
+		}
+	}
+	return nil
+}
+
+// pass gives each connection to the first backend that takes it, until the listener is closed.
+func (s *service) pass() {
+	for {
+		from, err := s.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer from.Close() //nolint:errcheck // nobody hears of it
+			for _, backend := range *s.backends.Load() {
+				to, err := net.Dial("tcp", backend)
+				if err != nil {
+					continue
+				}
+				go func() {
+					_, _ = io.Copy(to, from)
+					_ = to.Close()
+				}()
+				_, _ = io.Copy(from, to)
+				return
+			}
+		}()
+	}
+}
