@@ -129,6 +129,7 @@ func TestChartRefuses(t *testing.T) {
 		"defaultReclam":                              {registry, "controller.config.defaultReclam=x"},
 		"boolean":                                    {registry, "scheduler.args.protectReservedQuota=1"},
 		"mode":                                       {registry, "tenancy.mode=on"},
+		"schedulerName":                              {registry, "managedJobs.schedulerName=x"},
 		"replicas":                                   {registry, "replicas=1"},
 		"author":                                     {registry, "tenancy.parameters.author=a b"},
 	} {

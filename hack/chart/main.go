@@ -358,10 +358,22 @@ func completeSchema(file string) error {
 	definitions := schema["definitions"].(map[string]any)
 	definitions["controller"] = schemaOf(reflect.TypeFor[controllerconfig.ControllerConfiguration]())
 	definitions["args"] = schemaOf(reflect.TypeFor[pluginconfig.JobQueueArgs]())
+	schema["properties"].(map[string]any)["managedJobs"] = fieldsOf(reflect.TypeFor[managedjobs.Jobs]())
 	if raw, err = json.MarshalIndent(schema, "", "  "); err != nil {
 		return err
 	}
 	return os.WriteFile(file, append(raw, '\n'), 0o644)
+}
+
+// fieldsOf is the JSON schema of a type that has other fields refused. What they hold the processes check.
+func fieldsOf(t reflect.Type) map[string]any {
+	properties := map[string]any{}
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
+			properties[name] = map[string]any{}
+		}
+	}
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
 // schemaOf is the JSON schema of a type of configuration.

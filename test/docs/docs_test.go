@@ -95,7 +95,7 @@ var shows = map[string]string{
 	"kubectl jobqueue top -A":                   "team-research",
 	"kubectl jobqueue why lost":                 "OtherScheduler",
 	"kubectl jobqueue why borrower -n research": "Reclaimed",
-	"kubectl jobqueue why more -n research":     "QuotaExceeded",
+	"kubectl jobqueue why more -n research":     "nvidia.com/gpu",
 	"kubectl jobqueue top -A --resource=cpu":    "free on nodes that take no pods",
 	"kubectl jobqueue history train -n red":     "Enqueued",
 
