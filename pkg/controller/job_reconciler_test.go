@@ -685,6 +685,16 @@ func TestQuotaMismatchIsSaidAndForgiven(t *testing.T) {
 	require.Equal(t, "b", w.unit().Labels[v1alpha1.LabelQuotaName])
 }
 
+// The owner of a job for another scheduler reads the reason and the field to change in an event of the job.
+func TestAJobForAnotherSchedulerIsToldTheField(t *testing.T) {
+	w := newWorld(t, newJob(func(j *batchv1.Job) { j.Spec.Template.Spec.SchedulerName = "volcano" }))
+	w.settle()
+	require.Len(t, w.events.Events, 2)
+	require.Contains(t, <-w.events.Events, "Normal Queued ")
+	require.Contains(t, <-w.events.Events, `Warning Pending OtherScheduler: the pods of j go to scheduler "volcano", and the `+
+		"queue holds pods of koord-scheduler only: set .spec.template.spec.schedulerName to koord-scheduler, ")
+}
+
 func TestPendingIsToldOncePerReason(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.settle()

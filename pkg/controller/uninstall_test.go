@@ -187,6 +187,64 @@ func TestUninstallChargesWhatItResumes(t *testing.T) {
 	}
 }
 
+// A unit says the quota of the job of its own name and namespace. Another unit with the UID of the job charges no pods.
+func TestUninstallBelievesTheUnitOfTheJob(t *testing.T) {
+	for name, forge := range map[string]func(u *v1alpha1.QueueUnit){
+		"of another namespace": func(u *v1alpha1.QueueUnit) { u.Namespace = "zoo" },
+		"of another name":      func(u *v1alpha1.QueueUnit) { u.Name = "z" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob())
+			w.settle()
+			forged := w.unit()
+			forged.ResourceVersion, forged.Labels[v1alpha1.LabelQuotaName] = "", "b"
+			forge(forged)
+			require.NoError(t, w.base.Create(context.Background(), forged))
+			_, _, err := w.uninstall(uninstall.Resume, false)
+			require.NoError(t, err)
+			require.Equal(t, "a", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+		})
+	}
+}
+
+// A job whose pods cannot be charged is named. The job and its unit stay as they are, so another run knows the quota.
+func TestUninstallReportsWhatItCannotCharge(t *testing.T) {
+	kind, ok := jobkind.Find("RayJob.v1.ray.io")
+	require.True(t, ok)
+	job := newObject(kind.GVK)
+	require.NoError(t, yaml.Unmarshal([]byte(`
+metadata: {name: ray, namespace: team, uid: ray-1}
+spec:
+  suspend: true
+  rayClusterSpec:
+    headGroupSpec: {template: {spec: {containers: [{name: c}]}}}
+    workerGroupSpecs: [{groupName: w, replicas: many, template: {spec: {containers: [{name: c}]}}}]
+`), &job.Object))
+	job.SetGroupVersionKind(kind.GVK)
+	job.SetAnnotations(map[string]string{v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController})
+	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: kind.UnitName("ray"), Labels: map[string]string{
+			v1alpha1.LabelQuotaName: "a", v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController,
+		},
+	}}
+	u.Spec.ConsumerRef = &corev1.ObjectReference{Namespace: "team", Name: "ray", UID: "ray-1"}
+	u.Spec.ConsumerRef.SetGroupVersionKind(kind.GVK)
+	w := newWorld(t, newJob(), job, u)
+	w.settle()
+	for range 2 {
+		s, text, err := w.uninstall(uninstall.Resume, false)
+		require.ErrorContains(t, err, "1 objects could not be changed")
+		require.Equal(t, 1, s.Failed, text)
+		require.Contains(t, text, "RayJob team/ray: ")
+		require.Contains(t, text, "replicas")
+	}
+	require.False(t, *w.job().Spec.Suspend, "the others are resumed")
+	require.Nil(t, w.unit())
+	require.NoError(t, w.base.Get(context.Background(), client.ObjectKeyFromObject(u), u), "another run needs it")
+	require.NoError(t, w.base.Get(context.Background(), client.ObjectKeyFromObject(job), job))
+	require.True(t, jobs.Open(kind, job).Suspended())
+}
+
 // What was written into the child of a job is taken back from there.
 func TestUninstallRestoresTemplatesOfChildren(t *testing.T) {
 	kind, ok := jobkind.Find("TrainJob.v1alpha1.trainer.kubeflow.org")

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 const (
@@ -321,10 +322,16 @@ func (w *world) unitKey(job string) string {
 	return keyOf(team, w.describes(jobKindOf(job)).UnitName(job))
 }
 
-// letGoByHand says that a unit may let its pods go, and no scheduler has said so.
+// letGoByHand says that a unit may let its pods go, no scheduler has said so, and none can go since its checks contradict.
 func letGoByHand(o *object) bool {
-	admitted := meta.FindStatusCondition(unitOf(o).Status.Conditions, v1alpha1.ConditionAdmitted)
-	return phaseOf(o).Releases() && admitted != nil && admitted.Reason == string(unit.ReasonWaitingForChecks)
+	u := unitOf(o)
+	admitted := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionAdmitted)
+	if !phaseOf(o).Releases() || admitted == nil || admitted.Reason != string(unit.ReasonWaitingForChecks) {
+		return false
+	}
+	asked := podupdate.Read(podupdate.Of(u), nil)
+	anyKey := func(string) (podupdate.Keys, bool) { return nil, false } // the checks list what they write
+	return asked.Onto(&unit.CheckAnswers{}, anyKey).Conflict != ""
 }
 
 // editUnit is a person writing into a unit what is not for people to write (F17).

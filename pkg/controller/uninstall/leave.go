@@ -36,19 +36,20 @@ const (
 )
 
 // leave returns the job without the additions of the controller. In plain the pod templates are unchanged, in case the
-// API server rejects a change of them. Both are nil if the job has no additions and does not change.
-func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving) {
+// API server rejects a change of them. Both are nil if the job has no additions and does not change. The error says why
+// its pods cannot be charged.
+func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving, err error) {
 	done = fate(job, qu, mode)
 	_, stamped := job.Object.GetAnnotations()[v1alpha1.AnnotationResumed]
 	marked := job.SuspendedByUs() || job.HasAdditions() || job.HasCounts() || stamped
 	if done != resumed && !marked {
-		return nil, nil, done
+		return nil, nil, done, nil
 	}
 	edit := job.Edit()
 	edit.UnmarkSuspended()
 	edit.Annotate(v1alpha1.AnnotationResumed, "")
 	if done == resumed && edit.SetSuspend(false) != nil {
-		return nil, nil, untouched // not an object that its API server would serve
+		return nil, nil, untouched, nil // not an object that its API server would serve
 	}
 	plainly := edit.Copy()
 	plainly.DropAdditions()
@@ -62,28 +63,37 @@ func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *j
 	} else {
 		edit.RestoreTemplates(asked(qu))
 		if done == resumed && qu != nil {
-			charge(edit, qu)
+			err = charge(edit, qu)
 		}
 	}
-	return edit.Job(), plainly.Job(), done
+	return edit.Job(), plainly.Job(), done, err
 }
 
 // charge has the pods of a job be charged to the quota that its unit names. Only the controller knew that quota if it
 // came from the namespace. A label of the owner stays. Nothing records the others: nobody takes them back.
-func charge(edit *jobs.Edit, qu *v1alpha1.QueueUnit) {
+func charge(edit *jobs.Edit, qu *v1alpha1.QueueUnit) error {
 	quota := qu.Labels[v1alpha1.LabelQuotaName]
 	if c := qu.Status.QuotaChoice; c != nil {
 		quota = c.Name
 	}
-	sets, _ := edit.Job().PodSets() // those that can be read
+	if quota == "" {
+		return nil
+	}
+	sets, err := edit.Job().PodSets()
+	if err != nil {
+		return err
+	}
 	additions := map[string]jobs.Addition{}
 	for i := range sets {
-		if quota != "" && sets[i].Template.Labels[v1alpha1.LabelQuotaName] == "" {
+		if sets[i].Template.Labels[v1alpha1.LabelQuotaName] == "" {
 			additions[sets[i].Name] = jobs.Addition{Labels: map[string]string{v1alpha1.LabelQuotaName: quota}}
 		}
 	}
-	_ = edit.AddToTemplates(additions) // their labels were read just above, so they can be written
+	if err = edit.AddToTemplates(additions); err != nil {
+		return err
+	}
 	edit.DropAdditions()
+	return nil
 }
 
 // asked is what admission checks, and the quota of an admission, asked to write into the pods of a job.

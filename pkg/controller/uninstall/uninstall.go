@@ -92,6 +92,9 @@ type Run struct {
 	Lease types.NamespacedName
 	Clock Clock
 	Out   io.Writer
+
+	// kept are the units of jobs that could not be changed. Another run reads them.
+	kept map[*v1alpha1.QueueUnit]bool
 }
 
 // Summary counts what was done, or would be.
@@ -102,6 +105,7 @@ type Summary struct {
 // Do it. The error is ErrStillRunning, or says that something failed; then running it again goes on.
 func (u *Run) Do(ctx context.Context) (Summary, error) {
 	var s Summary
+	u.kept = map[*v1alpha1.QueueUnit]bool{}
 	if err := u.awaitLease(ctx); err != nil {
 		return s, err
 	}
@@ -227,10 +231,10 @@ func (u *Run) jobs(ctx context.Context, kind *jobkind.Kind, units []*v1alpha1.Qu
 	if kind.OfPods() {
 		return nil // nothing was written into them
 	}
-	byConsumer := make(map[types.UID]*v1alpha1.QueueUnit, len(units))
+	byName := make(map[types.NamespacedName]*v1alpha1.QueueUnit, len(units))
 	for _, qu := range units {
 		if ref := qu.Spec.ConsumerRef; ref != nil && jobunit.RefersTo(kind, ref) && jobunit.CreatedByUs(qu) {
-			byConsumer[ref.UID] = qu
+			byName[client.ObjectKeyFromObject(qu)] = qu
 		}
 	}
 	seen := 0
@@ -239,7 +243,11 @@ func (u *Run) jobs(ctx context.Context, kind *jobkind.Kind, units []*v1alpha1.Qu
 	err := u.pages(ctx, list, func() error {
 		for i := range list.Items {
 			job := &list.Items[i]
-			if err := u.job(ctx, kind, job, byConsumer[job.GetUID()], s); err != nil {
+			qu := byName[types.NamespacedName{Namespace: job.GetNamespace(), Name: kind.UnitName(job.GetName())}]
+			if qu != nil && qu.Spec.ConsumerRef.UID != job.GetUID() {
+				qu = nil
+			}
+			if err := u.job(ctx, kind, job, qu, s); err != nil {
 				return err
 			}
 			if seen++; seen%progressEvery == 0 {
@@ -269,9 +277,9 @@ func (u *Run) job(
 			return err
 		}
 		var after, plain *jobs.Job
-		after, plain, done = leave(before, qu, u.Waiting)
-		if after == nil || u.DryRun {
-			return nil
+		after, plain, done, err = leave(before, qu, u.Waiting)
+		if err != nil || after == nil || u.DryRun {
+			return err
 		}
 		if err = u.patch(ctx, before, after); apierrors.IsInvalid(err) {
 			err = u.patch(ctx, before, plain)
@@ -290,6 +298,7 @@ func (u *Run) job(
 		return ctx.Err()
 	case err != nil:
 		s.Failed++
+		u.kept[qu] = true
 		u.say("%s %s/%s: %v", kind.GVK.Kind, job.GetNamespace(), job.GetName(), err)
 		return nil
 	}
@@ -328,7 +337,7 @@ func (u *Run) count(kind *jobkind.Kind, job *unstructured.Unstructured, done lea
 }
 
 func (u *Run) unit(ctx context.Context, qu *v1alpha1.QueueUnit, s *Summary) error {
-	if !jobunit.CreatedByUs(qu) {
+	if !jobunit.CreatedByUs(qu) || u.kept[qu] {
 		return nil
 	}
 	if err := u.remove(ctx, qu, s); err != nil {
