@@ -24,6 +24,10 @@ import (
 	"path/filepath"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
@@ -100,7 +104,7 @@ func startCluster(
 			return nil, err
 		}
 	}
-	if err := startQueue(ctx, cp, dir, step); err != nil {
+	if err := startQueue(ctx, cp, step); err != nil {
 		return nil, err
 	}
 	if err := cp.Apply(ctx, of.objects); err != nil {
@@ -141,27 +145,36 @@ func (d *demonstration) applyGPUs(ctx context.Context, cp *controlplane.ControlP
 	return nil
 }
 
-// startQueue starts the controller, which makes the certificate of the aggregated API, and the scheduler.
-func startQueue(ctx context.Context, cp *controlplane.ControlPlane, dir string, step func(string)) error {
-	port, certificate := controlplane.ShippedVisibilityPort, filepath.Join(dir, "visibility-certificate")
-	if err := cp.InstallVisibility(ctx, port, true); err != nil {
-		return err
-	}
-	if err := cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}); err != nil {
-		return err
-	}
-	if err := cp.MountVisibilityCertificate(ctx, certificate); err != nil {
-		return err
-	}
-	// The table of the demo reads the plain port of this machine.
-	err := cp.StartScheduler(ctx, controlplane.SchedulerOptions{
-		LeaderElect: true, VisibilityPort: port, VisibilityCertDir: certificate, Mutate: controlplane.InsecureVisibility,
-	})
+// programs are those of the images. Koordinator's own scheduler is there if somebody has built it.
+var programs = map[string]string{
+	"koord-scheduler": "koord-scheduler", "jobqueue-controller": "jobqueue-controller",
+	"koordinator-sh/koord-scheduler": "stock-scheduler",
+}
+
+// startQueue runs one replica of each Deployment, as all share the processors of this machine.
+func startQueue(ctx context.Context, cp *controlplane.ControlPlane, step func(string)) error {
+	client, err := kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
 	if err != nil {
 		return err
 	}
+	for name, namespace := range map[string]string{
+		"koord-jobqueue-scheduler": "koordinator-system", "jobqueue-controller": "koord-queue",
+	} {
+		scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		scale.Spec.Replicas = 1
+		_, err := client.AppsV1().Deployments(namespace).UpdateScale(ctx, name, scale, metav1.UpdateOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	if err := cp.InstallAPIService(ctx); err != nil {
+		return err
+	}
+	if err := cp.RunDeployments(ctx, programs, step); err != nil {
+		return err
+	}
 	if err := cp.AwaitVisibility(ctx); err != nil {
-		return fmt.Errorf("%w: is port %d in use on this machine?", err, port)
+		return err
 	}
 	step("the aggregated API answers")
 	return nil

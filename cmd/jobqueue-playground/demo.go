@@ -28,6 +28,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
@@ -152,7 +154,13 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	d := &demo{flags: f, screen: s, cp: cp, view: f.shows.newView(), begin: time.Now()}
+	client, err := kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
+	if err != nil {
+		return err
+	}
+	d := &demo{
+		flags: f, screen: s, cp: cp, client: client.RESTClient(), view: f.shows.newView(), begin: time.Now(),
+	}
 	if d.jobs, err = f.shows.jobs(f.jobs, f.seed); err != nil {
 		return err
 	}
@@ -183,6 +191,7 @@ type demo struct {
 	flags  *demoFlags
 	screen screen.Screen
 	cp     *controlplane.ControlPlane
+	client rest.Interface // of an administrator
 	view   *view
 	begin  time.Time
 	jobs   []cases.Submission
@@ -262,7 +271,7 @@ func (d *demo) tick(ctx context.Context, now time.Time) (all bool, err error) {
 func (d *demo) board(ctx context.Context, now time.Time) board {
 	var places map[string][]place
 	if d.flags.shows.cases == nil {
-		places = visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler))
+		places = visiblePlaces(ctx, d.client)
 	}
 	b := d.view.board(now, places)
 	b.elapsed, b.total, b.violations = now.Sub(d.begin), len(d.jobs), d.view.violations()

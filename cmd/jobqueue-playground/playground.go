@@ -67,7 +67,7 @@ func playground(
 	return cp, tryThis(s, cp, root), nil
 }
 
-// bareCluster has what is installed by hand run. Koordinator's own scheduler runs if somebody has built it.
+// bareCluster runs what is installed by hand.
 func bareCluster(
 	ctx context.Context, s screen.Screen, f clusterFlags, dir, root string,
 ) (*controlplane.ControlPlane, string, error) {
@@ -78,10 +78,7 @@ func bareCluster(
 	if err != nil {
 		return nil, "", err
 	}
-	err = cp.RunDeployments(ctx, map[string]string{
-		"koord-scheduler": "koord-scheduler", "jobqueue-controller": "jobqueue-controller",
-		"koordinator-sh/koord-scheduler": "stock-scheduler",
-	}, step)
+	err = cp.RunDeployments(ctx, programs, step)
 	return cp, fmt.Sprintf(`
 %s In another terminal:
 

@@ -28,6 +28,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -202,7 +204,7 @@ func TestVisiblePlaces(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
-		if strings.HasSuffix(r.URL.Path, "/plugins/JobQueue/queues/shared-lab/waitingunits") {
+		if r.URL.Path == "/apis/visibility.koord-queue.x-k8s.io/v1alpha1/queues/shared-lab/waitingunits" {
 			_, _ = w.Write([]byte(`{"items":[{"position":1,"namespace":"lab","name":"x",` +
 				`"reason":"QuotaExceeded","message":"m"}]}`))
 			return
@@ -210,10 +212,11 @@ func TestVisiblePlaces(t *testing.T) {
 		_, _ = w.Write([]byte(`{"items":[]}`))
 	}))
 	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
 	require.Equal(t, map[string][]place{
 		"shared-lab": {{position: 1, key: "lab/x", reason: "QuotaExceeded", message: "m"}},
-	}, visiblePlaces(t.Context(), server.URL))
+	}, visiblePlaces(t.Context(), client.RESTClient()))
 
 	status = http.StatusServiceUnavailable
-	require.Nil(t, visiblePlaces(t.Context(), server.URL), "the table falls back to the API server")
+	require.Nil(t, visiblePlaces(t.Context(), client.RESTClient()), "the table falls back to the API server")
 }

@@ -221,11 +221,11 @@ func statusPlaces(q *v1alpha1.Queue) []place {
 
 // use of a quota in cores, or in cards, with all levels below it.
 func (v *view) use(quota string) quotaBar {
+	resource := "cpu"
 	if quota == gpuQuota {
-		used, promised, most := v.checks.Use(quota, cardName)
-		return quotaBar{quota, float64(used), float64(promised), float64(most)}
+		resource = cardName
 	}
-	used, promised, most := v.checks.Use(quota, "cpu")
+	used, promised, most := v.checks.Use(quota, resource) // thousandths
 	return quotaBar{quota, float64(used) / 1000, float64(promised) / 1000, float64(most) / 1000}
 }
 

@@ -19,25 +19,30 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"time"
+
+	"k8s.io/client-go/rest"
+
+	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 )
 
-// visiblePlaces asks the scheduler for the waiting units of the queues, by queue. nil when it does not answer:
+// visiblePlaces asks the aggregated API for the waiting units of the queues, by queue. nil when it does not answer:
 // the table then falls back to what the API server knows.
-func visiblePlaces(ctx context.Context, scheduler string) map[string][]place {
+func visiblePlaces(ctx context.Context, client rest.Interface) map[string][]place {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	places := map[string][]place{}
 	for _, queue := range queueNames() {
-		answer, err := visibleQueue(ctx, scheduler, queue)
-		if err != nil {
+		raw, err := client.Get().AbsPath("/apis", visibilityv1alpha1.SchemeGroupVersion.String(), "queues", queue, "waitingunits").
+			Param("limit", "20").DoRaw(ctx)
+		var answer visibilityv1alpha1.WaitingUnitList
+		if err != nil || json.Unmarshal(raw, &answer) != nil {
 			return nil
 		}
-		for _, unit := range answer.Items {
+		for i := range answer.Items {
+			unit := &answer.Items[i]
 			places[queue] = append(places[queue], place{
-				position: unit.Position,
+				position: int(unit.Position),
 				key:      unit.Namespace + "/" + unit.Name,
 				reason:   unit.Reason,
 				message:  unit.Message,
@@ -45,34 +50,4 @@ func visiblePlaces(ctx context.Context, scheduler string) map[string][]place {
 		}
 	}
 	return places
-}
-
-type queueAnswer struct {
-	Items []struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-		Position  int    `json:"position"`
-		Reason    string `json:"reason"`
-		Message   string `json:"message"`
-	} `json:"items"`
-}
-
-func visibleQueue(ctx context.Context, scheduler, queue string) (answer queueAnswer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		scheduler+"/apis/v1/plugins/JobQueue/queues/"+queue+"/waitingunits?limit=20", nil)
-	if err != nil {
-		return answer, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return answer, err
-	}
-	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	if resp.StatusCode != http.StatusOK {
-		return answer, fmt.Errorf("%s: %s", req.URL, resp.Status)
-	}
-	const limit = 8 << 20
-	return answer, json.NewDecoder(io.LimitReader(resp.Body, limit)).Decode(&answer)
 }

@@ -243,13 +243,17 @@ func TestQuickStart(t *testing.T) {
 
 func byKustomize(command string) bool { return strings.Contains(command, " -k ") }
 
-// koordinated is a cluster with Koordinator as its chart installs it, and with the quotas that the pages name.
+// koordinated is a cluster with Koordinator as its chart installs it.
 const koordinated = `
 set -euo pipefail
 helm repo add koordinator-sh "$KOORDINATOR"
 helm install koordinator koordinator-sh/koordinator --version 1.8.0 --namespace koordinator-system --create-namespace
-kubectl create -f cmd/jobqueue-playground/scenario.yaml -f examples/gpus/nodes.yaml -f examples/gpus/quota.yaml
 `
+
+// installed has the quotas and queues that the pages name, once README's commands have installed the queue.
+const installed = `
+kubectl create -f cmd/jobqueue-playground/scenario.yaml -f examples/gpus/nodes.yaml -f examples/gpus/quota.yaml
+` + waiting
 
 // TestCommandsOfTheDocumentation follows README, as somebody who has Koordinator, and then all other pages. The last one
 // removes everything.
@@ -292,7 +296,7 @@ func runPage(t *testing.T, page string, environment []string, before string, wan
 			}
 			script += "\n"
 			if page == "README.md" && strings.HasPrefix(command, "helm upgrade koordinator ") {
-				script += before // it is installed now
+				script += installed
 			}
 			if strings.HasPrefix(command, "kubectl create -f") {
 				script += "{ settled; } 2>/dev/null\n"

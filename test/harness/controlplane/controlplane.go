@@ -367,6 +367,13 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(errs...)
 }
 
+// ended says that Stop was called.
+func (c *ControlPlane) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
+}
+
 const stopGrace = 3 * time.Second
 
 // Kubeconfig returns the path of the kubeconfig of an identity.

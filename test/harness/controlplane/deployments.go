@@ -67,7 +67,7 @@ type replica struct {
 }
 
 // RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
-// those that are no longer asked for, until ctx ends. programs has the program by the end of the name of an image,
+// those that are no longer asked for, until ctx ends. One that ends by itself is started again. programs has the program by the end of the name of an image,
 // without the tag; the longest end counts. tell is called with what is started and ended, and with errors.
 //
 // A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for the
@@ -81,7 +81,10 @@ func (c *ControlPlane) RunDeployments(ctx context.Context, programs map[string]s
 		cp: c, client: client, programs: programs, replicas: map[Component]*replica{}, services: map[string]*service{},
 	}
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := d.sync(ctx, tell); err != nil && ctx.Err() == nil {
+		if c.ended() {
+			return
+		}
+		if err := d.sync(ctx, tell); err != nil && ctx.Err() == nil && !c.ended() {
 			tell(err.Error())
 		}
 	}, readyInterval*10)
@@ -168,7 +171,6 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 			m.env = append(m.env, variable.Name+"="+strconv.FormatInt(limit, 10))
 		}
 	}
-	m.exits = nil // it is started again
 	tell("starts " + string(name))
 	d.replicas[name] = r
 	return d.cp.launch(ctx, m)

@@ -215,9 +215,6 @@ func JobQueueArgs(config map[string]any) map[string]any {
 	return map[string]any{}
 }
 
-// InsecureVisibility has the plain port say what waits: a SchedulerOptions.Mutate.
-func InsecureVisibility(config map[string]any) { JobQueueArgs(config)["insecureVisibility"] = true }
-
 // WithoutJobQueue turns the shipped configuration back into stock Koordinator's: a SchedulerOptions.Mutate.
 func WithoutJobQueue(config map[string]any) {
 	for _, p := range config["profiles"].([]any) {

@@ -47,28 +47,43 @@ func VisibilityPort() (int, error) { return allPorts.next() }
 // LoopbackURL is that of a port on this machine that is served with TLS.
 func LoopbackURL(port int) string { return "https://" + hostPort(port) }
 
+// InstallAPIService applies the APIService of manifests/overlays/fresh, for schedulers that RunDeployments runs.
+func (c *ControlPlane) InstallAPIService(ctx context.Context) error {
+	objects, err := visibilityObjects(func(kind, _ string) bool { return kind == "APIService" })
+	if err != nil {
+		return err
+	}
+	return c.ApplyObjects(ctx, objects...)
+}
+
+// visibilityObjects are those of manifests/overlays/fresh by kind and name.
+func visibilityObjects(wanted func(kind, name string) bool) ([]*unstructured.Unstructured, error) {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	content, err := BuildKustomize(filepath.Join(root, "manifests", "overlays", "fresh"))
+	if err != nil {
+		return nil, err
+	}
+	installed, err := decode(content)
+	return slices.DeleteFunc(installed, func(o *unstructured.Unstructured) bool {
+		return !wanted(o.GetKind(), o.GetName())
+	}), err
+}
+
 // InstallVisibility applies APIService, Service and Secret of manifests/overlays/fresh, changed so that the API server
 // finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be
 // loopback addresses. With verify the certificate is verified by the caBundle that the controller writes, and the
 // scheduler needs MountVisibilityCertificate; else it is not verified, and InstallVisibility returns when the API
 // answers.
 func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify bool) error {
-	root, err := RepositoryRoot()
-	if err != nil {
-		return err
-	}
-	content, err := BuildKustomize(filepath.Join(root, "manifests", "overlays", "fresh"))
-	if err != nil {
-		return err
-	}
-	installed, err := decode(content)
-	if err != nil {
-		return err
-	}
-	objects := slices.DeleteFunc(installed, func(o *unstructured.Unstructured) bool {
-		kind, name := o.GetKind(), o.GetName()
-		return kind != "APIService" && (name != visibilityName || kind != "Service" && kind != "Secret")
+	objects, err := visibilityObjects(func(kind, name string) bool {
+		return kind == "APIService" || name == visibilityName && (kind == "Service" || kind == "Secret")
 	})
+	if err != nil {
+		return err
+	}
 	if len(objects) < 3 {
 		return errors.New("the installation does not have the aggregated API")
 	}
