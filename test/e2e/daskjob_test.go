@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,16 +59,14 @@ func (c *cluster) daskManaged(t *testing.T) {
 	for _, kind := range []string{"DaskJob", "DaskCluster", "DaskWorkerGroup"} {
 		require.NoError(t, c.Apply(t.Context(), fmt.Appendf(nil, daskDefinition, kind, strings.ToLower(kind)+"s")))
 	}
-	text, err := os.ReadFile("../../examples/kinds/daskjob.yaml")
+	const described = "../../examples/kinds/daskjob.yaml"
+	for _, part := range []string{"rights", "policy"} {
+		objects, err := c.kubectlJobqueue(t, "somebody", "kinds", part, "DaskJob", "--managed-jobs="+described)
+		require.NoError(t, err)
+		require.NoError(t, c.Apply(t.Context(), []byte(objects)))
+	}
+	text, err := os.ReadFile(described)
 	require.NoError(t, err)
-	managed, err := managedjobs.Parse(string(text))
-	require.NoError(t, err)
-	described := slices.IndexFunc(managed.Kinds, func(k managedjobs.KindEntry) bool { return k.Descriptor != nil })
-	kind, err := managed.Kinds[described].Descriptor.Compile()
-	require.NoError(t, err)
-	rights, err := kind.RightsManifest("daskjob")
-	require.NoError(t, err)
-	require.NoError(t, c.Apply(t.Context(), rights))
 	config, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]string{managedjobs.Key: string(text)},
 		"metadata": map[string]string{"name": managedjobs.ConfigMap, "namespace": schedulingv1alpha1.DefaultQueueNamespace},

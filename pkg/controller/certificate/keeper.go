@@ -32,6 +32,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // lookEvery is how often the Secret and the APIService are read: two requests, by name.
@@ -39,6 +41,8 @@ const lookEvery = 30 * time.Second
 
 // injectedBy is the annotation by which cert-manager writes the bundle of an APIService.
 const injectedBy = "cert-manager.io/inject-ca-from"
+
+const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
 
 // apiServiceKind is read without its Go type, for three of its fields.
 var apiServiceKind = schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
@@ -113,7 +117,7 @@ func (k *Keeper) do(ctx context.Context, step *Step, secret *corev1.Secret, serv
 	bundle := base64.StdEncoding.EncodeToString(step.Trusted)
 	if have, _, _ := unstructured.NestedString(service.Object, "spec", "caBundle"); have != bundle {
 		patch := fmt.Sprintf(`{"spec":{"caBundle":%q}}`, bundle)
-		if err := k.Writer.Patch(ctx, service, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := k.Writer.Patch(ctx, service, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner); err != nil {
 			return err
 		}
 	}
@@ -121,7 +125,7 @@ func (k *Keeper) do(ctx context.Context, step *Step, secret *corev1.Secret, serv
 		return nil
 	}
 	secret.Data = step.Data
-	if err := k.Writer.Update(ctx, secret); err != nil {
+	if err := k.Writer.Update(ctx, secret, fieldOwner); err != nil {
 		return err
 	}
 	klog.FromContext(ctx).Info("Wrote the certificate of the visibility API", "reason", step.Reason)
