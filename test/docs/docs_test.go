@@ -75,7 +75,7 @@ kubectl apply -k manifests/components/monitoring`,
 	"nodes of the playground run no containers": `
 kubectl -n koord-queue port-forward deployment/jobqueue-controller 8443 &
 curl -sk -H "Authorization: Bearer $(kubectl -n monitoring create token prometheus)" https://localhost:8443/metrics
-kubectl -n koordinator-system debug POD --image=busybox --target=koord-scheduler --profile=general -- kill -USR1 1`,
+kubectl -n koordinator-system debug POD --image=busybox --target=scheduler --profile=general -- kill -USR1 1`,
 })
 
 // commandsBy has the reason of each command.

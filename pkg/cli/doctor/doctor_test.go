@@ -596,3 +596,11 @@ func TestPrioritiesAreAllowed(t *testing.T) {
 	}})
 	require.True(t, w.read(t).PrioritiesAllowed)
 }
+
+// TestACommandForADescribedKind names the file, without which the kind is not known.
+func TestACommandForADescribedKind(t *testing.T) {
+	require.Equal(t, "kubectl jobqueue kinds rights PyTorchJob.v1.kubeflow.org | kubectl apply -f -",
+		kindsCommand("rights", "PyTorchJob.v1.kubeflow.org"))
+	require.Equal(t, "kubectl jobqueue kinds policy Train.v1.example.com --managed-jobs=FILE | kubectl apply -f -",
+		kindsCommand("policy", "Train.v1.example.com"))
+}

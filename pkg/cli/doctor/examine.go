@@ -241,7 +241,7 @@ func (i *Installation) managed() (f []Finding) {
 		if verbs := i.Denied[kind.String()]; len(verbs) > 0 {
 			f = append(f, Finding{Error, "RightsMissing", fmt.Sprintf("The controller may not %s %s.", strings.Join(verbs,
 				", "), kind.GVR.GroupResource()),
-				fmt.Sprintf("kubectl jobqueue kinds rights %s | kubectl apply -f -", kind)})
+				kindsCommand("rights", kind.String())})
 		}
 	}
 	return f
@@ -331,7 +331,7 @@ func (i *Installation) tenants() (f []Finding) {
 		if kind.GVK.Group != "batch" && !kind.OfPods() && !i.Policies[policyPrefix+"quota-"+policyNameOf(kind)] {
 			f = append(f, Finding{Warning, "KindPolicyMissing",
 				fmt.Sprintf("Kind %s is managed and has no policy: its jobs charge any quota.", kind),
-				fmt.Sprintf("kubectl jobqueue kinds policy %s | kubectl apply -f -", kind)})
+				kindsCommand("policy", kind.String())})
 		}
 	}
 	return f

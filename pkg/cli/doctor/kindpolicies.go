@@ -73,8 +73,16 @@ func (w warningKinds) findings() (f []Finding) {
 	for kind, policies := range w {
 		f = append(f, Finding{Warning, "KindPolicyWarns", fmt.Sprintf("Policies of kind %s warn, and those of Jobs refuse: "+
 			"its jobs charge any quota. They are %s.", kind, strings.Join(policies, ", ")),
-			fmt.Sprintf("kubectl jobqueue kinds policy %s | kubectl apply -f -", kind)})
+			kindsCommand("policy", kind)})
 	}
 	slices.SortFunc(f, func(a, b Finding) int { return strings.Compare(a.Message, b.Message) })
 	return f
+}
+
+// kindsCommand installs what a kind needs. The description of one that is not built in is in a file.
+func kindsCommand(what, kind string) string {
+	if _, builtIn := jobkind.Find(kind); !builtIn {
+		kind += " --managed-jobs=FILE"
+	}
+	return "kubectl jobqueue kinds " + what + " " + kind + " | kubectl apply -f -"
 }

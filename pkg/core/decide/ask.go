@@ -196,10 +196,8 @@ func (a *Ask) TooLarge(rights *rightful.Book) bool {
 
 // TooLarge says that the asks can never rightfully be had together, or never at all.
 func (g *Bundle) TooLarge(tree *capacity.Tree, rights *rightful.Book) bool {
-	return g.Never(tree).Reason != "" || g.shared() && rights.TooLarge(g.parts())
+	return g.Never(tree).Reason != "" || rights.TooLarge(g.parts())
 }
-
-func (g *Bundle) shared() bool { return slices.ContainsFunc(g.Asks, func(a *Ask) bool { return a.Route.Shared }) }
 
 // promise says whether each level below the top promises a unit what it needs. That is found out once.
 type promise struct{ known, kept bool }

@@ -122,7 +122,7 @@ func (p *Pass[T]) reachBehind(g *Bundle, ahead []Ahead[T]) (r rightful.Reach) {
 		c.passed = c.Claim.passable && c.In != "" && !g.together() && !behind &&
 			promised.to(p.rights, g.Asks[0], g.Asks[0].Need)
 	}
-	if !g.shared() {
+	if !slices.ContainsFunc(g.Asks, func(a *Ask) bool { return a.Route.Shared }) {
 		return r
 	}
 	p.trial.Begin()

@@ -231,22 +231,28 @@ func (c *ControlPlane) startBase(ctx context.Context, port int, components []Com
 	return nil
 }
 
-// launch registers and starts a process and waits until it works. One of the same name that has ended is replaced.
+// launch registers and starts a process and waits until it works.
 func (c *ControlPlane) launch(ctx context.Context, m *managed) error {
+	if err := c.register(m); err != nil {
+		return err
+	}
+	return c.run(ctx, m)
+}
+
+// register takes a process that is to be started. One of the same name that has ended is replaced.
+func (c *ControlPlane) register(m *managed) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	before := c.processes[m.component]
 	switch {
 	case c.stopped:
-		c.mu.Unlock()
 		return errors.New("the control plane is stopped")
 	case before != nil && before.running() != nil:
-		c.mu.Unlock()
 		return fmt.Errorf("%s runs already", m.component)
 	}
 	c.processes[m.component] = m
 	c.order = append(slices.DeleteFunc(c.order, func(other Component) bool { return other == m.component }), m.component)
-	c.mu.Unlock()
-	return c.run(ctx, m)
+	return nil
 }
 
 func (c *ControlPlane) run(ctx context.Context, m *managed) error {

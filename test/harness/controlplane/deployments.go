@@ -173,7 +173,10 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 	}
 	tell("starts " + string(name))
 	d.replicas[name] = r
-	return d.cp.launch(ctx, m)
+	if err := d.cp.register(m); err != nil {
+		return err
+	}
+	return m.start()
 }
 
 var imageTag = regexp.MustCompile(`[:@][^/]*$`)
@@ -202,15 +205,14 @@ func (c *ControlPlane) argsOf(serviceAccount string) ([]string, error) {
 func (d *deployments) mount(
 	ctx context.Context, name Component, of *appsv1.Deployment, port int,
 ) (local func(string) string, err error) {
-	pod, files := &of.Spec.Template.Spec, map[string]string{}
-	local = func(text string) string { return text }
+	pod, files, dirs := &of.Spec.Template.Spec, map[string]string{}, map[string]string{}
+	var paths []string
 	for _, m := range pod.Containers[0].VolumeMounts {
 		dir := filepath.Join(d.cp.opts.Dir, "volumes", string(name), m.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		before, path := local, regexp.MustCompile(`(^|[\s"'=])`+regexp.QuoteMeta(m.MountPath)+`($|[\s"'/])`)
-		local = func(text string) string { return path.ReplaceAllString(before(text), "${1}"+dir+"${2}") }
+		dirs[m.MountPath], paths = dir, append(paths, regexp.QuoteMeta(m.MountPath))
 		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		content, err := d.contentOf(ctx, of.Namespace, &pod.Volumes[at])
 		if err != nil {
@@ -219,6 +221,13 @@ func (d *deployments) mount(
 		for file, text := range content {
 			files[filepath.Join(dir, file)] = text
 		}
+	}
+	mounted := regexp.MustCompile(`(?m)(^|[ "'=])(` + strings.Join(paths, "|") + `)($|[ "'/])`)
+	local = func(text string) string {
+		return mounted.ReplaceAllStringFunc(text, func(path string) string {
+			parts := mounted.FindStringSubmatch(path)
+			return parts[1] + dirs[parts[2]] + parts[3]
+		})
 	}
 	for path, text := range files {
 		if err := writeChanged(path, d.cp.configured(local(text), port)); err != nil {
