@@ -115,6 +115,8 @@ func newConfig(ctx context.Context, o *Options, client kubernetes.Interface) (*s
 	// What this process measures and lets be profiled is served elsewhere.
 	cfg.EnableProfiling, cfg.EnableMetrics, cfg.EnableIndex = false, false, false
 	cfg.MaxRequestsInFlight, cfg.MaxMutatingRequestsInFlight = maxInFlight, maxAtATime
+	// The API server asks any replica, and not the one that answered before: only the leader knows some things.
+	cfg.GoawayChance = 1
 	cfg.RequestTimeout, cfg.MaxRequestBodyBytes = requestTimeout, maxBody
 	namer := openapi.NewDefinitionNamer(scheme)
 	cfg.OpenAPIConfig = server.DefaultOpenAPIConfig(definitions, namer)

@@ -270,8 +270,49 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 		if page != "docs/quickstart.md" {
 			runPage(t, page, environment, waiting, func(command string) bool { return !byKustomize(command) })
 		}
+		if page == "README.md" {
+			t.Run("an upgrade of Koordinator", func(t *testing.T) {
+				run(t, "set -euo pipefail\n"+settled+waiting+"set -x\n"+upgraded, environment)
+			})
+		}
 	}
 }
+
+// upgraded is what docs/operators/install.md says of an upgrade of Koordinator's chart.
+const upgraded = `
+upgrade() { helm upgrade koordinator koordinator-sh/koordinator --version 1.8.0 --namespace koordinator-system "$@"; }
+replicas() { kubectl -n koordinator-system get deployment koord-scheduler -o jsonpath='{.spec.replicas}'; }
+plain() {
+  kubectl run "$1" --image=registry.example.com/train:v1 --overrides='{"spec": {"schedulerName": "koord-scheduler"}}'
+  kubectl wait pod "$1" --for=condition=PodScheduled --timeout=1m
+}
+
+: Without a flag, and with --reuse-values, Koordinator keeps its scheduler stopped.
+upgrade
+[[ "$(replicas)" == 0 ]]
+upgrade --reuse-values --set some=value
+[[ "$(replicas)" == 0 ]]
+
+: With a value alone its scheduler runs again. It waits for the Lease, so jobs go on.
+upgrade --set some=value
+[[ "$(replicas)" == 2 ]]
+(kubectl jobqueue doctor || true) | tee /dev/stderr | grep -F StockSchedulerRuns > /dev/null
+kubectl delete job fill --wait
+kubectl wait pods -l batch.kubernetes.io/job-name=train --for=create --timeout=1m
+kubectl wait pods -l batch.kubernetes.io/job-name=train --for=condition=PodScheduled --timeout=1m
+
+: It schedules while the one with the queue is away. Suspended jobs wait.
+kubectl -n koordinator-system scale deployment koord-jobqueue-scheduler --replicas=0
+kubectl create -f examples/quickstart/fill.yaml
+plain meanwhile
+[[ "$(kubectl get job fill -o jsonpath='{.spec.suspend}')" == true ]]
+
+: The value is set again, and the queue goes on.
+kubectl -n koordinator-system scale deployment koord-jobqueue-scheduler --replicas=2
+upgrade --reuse-values --set scheduler.replicas=0
+plain later
+settled
+`
 
 // runPage runs the commands of a page that are not run elsewhere, in order, after those of before.
 func runPage(t *testing.T, page string, environment []string, before string, wanted func(command string) bool) {

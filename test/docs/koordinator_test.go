@@ -40,28 +40,27 @@ func koordinatorChart(t *testing.T, helm string) string {
 	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/koordinator-sh/koordinator").Output()
 	require.NoError(t, err)
+	config := filepath.Join(strings.TrimSpace(string(module)), "config")
 	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).
-		Run(filesys.MakeFsOnDisk(), filepath.Join(strings.TrimSpace(string(module)), "config", "default"))
+		Run(filesys.MakeFsOnDisk(), filepath.Join(config, "default"))
 	require.NoError(t, err)
 	repository := t.TempDir()
 	chart := filepath.Join(repository, "koordinator")
-	for _, dir := range []string{"crds", "templates"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(chart, dir), 0o755))
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(chart, "templates"), 0o755))
+	require.NoError(t, os.CopyFS(filepath.Join(chart, "crds"), os.DirFS(filepath.Join(config, "crd", "bases"))))
 	files := map[string]string{
 		"Chart.yaml":  "apiVersion: v2\nname: koordinator\nversion: 1.8.0\n",
 		"values.yaml": "scheduler: {replicas: 2}\n",
 	}
 	for _, r := range all.Resources() {
+		if !strings.Contains(r.GetName(), "koord-scheduler") {
+			continue
+		}
 		text, err := r.AsYAML()
 		require.NoError(t, err)
-		switch name := r.GetKind() + "-" + r.GetName() + ".yaml"; {
-		case r.GetKind() == "CustomResourceDefinition":
-			files["crds/"+name] = string(text)
-		case strings.Contains(r.GetName(), "koord-scheduler"):
-			of := replicas.ReplaceAllString(string(text), "  replicas: {{ .Values.scheduler.replicas }}")
-			files["templates/"+name] = strings.ReplaceAll(of, "scheduler:latest", "registry.example.com/koordinator-sh/koord-scheduler:v1.8.0")
-		}
+		of := replicas.ReplaceAllString(string(text), "  replicas: {{ .Values.scheduler.replicas }}")
+		files["templates/"+r.GetKind()+"-"+r.GetName()+".yaml"] = strings.ReplaceAll(of, "scheduler:latest",
+			"registry.example.com/koordinator-sh/koord-scheduler:v1.8.0")
 	}
 	for name, text := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(chart, name), []byte(text), 0o644))

@@ -20,16 +20,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-var errStandby = errors.New("the scheduler that answered does not lead and knows no dry run; ask again")
+var errStandby = errors.New("the schedulers that answered do not lead and know no dry run; ask again")
+
+// attempts to be answered by the scheduler that leads. With two replicas one in 1,000 questions finds it in none.
+const attempts = 10
 
 // DryRun is what units of queues with dryRun would take. The takers are of the namespace of the query; Since does not
-// count. It is an error if the aggregated API is not there, or if a scheduler answers that does not lead.
+// count. It is an error if the aggregated API is not there, or if the scheduler that leads does not answer.
 func (r *Reader) DryRun(ctx context.Context, q *PreemptionQuery) (*Preemptions, error) {
 	units, err := r.Units(ctx, q.Namespace)
 	if err != nil {
@@ -42,20 +47,31 @@ func (r *Reader) DryRun(ctx context.Context, q *PreemptionQuery) (*Preemptions, 
 			continue
 		}
 		asked[u.Namespace] = true
-		live, err := r.LiveUnits(ctx, u.Namespace)
+		live, err := r.unitsOfLeader(ctx, u.Namespace)
 		if err != nil {
 			return nil, fmt.Errorf("the aggregated API has the dry runs: %w", err)
 		}
 		for _, l := range live {
-			if l.Observation != nil && !l.Leader {
-				return nil, errStandby
-			}
 			dry[string(l.UID)] = l.Status.DryRun
 		}
 	}
 	return r.named(ctx, q, units, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
 		return dryRunsOf(units, dry, q)
 	})
+}
+
+// unitsOfLeader asks until the scheduler answers that leads: each question goes to any of them.
+func (r *Reader) unitsOfLeader(ctx context.Context, namespace string) (map[string]visibility.Unit, error) {
+	for range attempts {
+		live, err := r.LiveUnits(ctx, namespace)
+		led := !slices.ContainsFunc(slices.Collect(maps.Values(live)), func(l visibility.Unit) bool {
+			return l.Observation != nil && !l.Leader
+		})
+		if err != nil || led {
+			return live, err
+		}
+	}
+	return nil, errStandby
 }
 
 // dryRunsOf units, by their UIDs. They are complete if all victims are among the units.

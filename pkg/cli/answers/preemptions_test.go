@@ -17,6 +17,9 @@ limitations under the License.
 package answers
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +28,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
@@ -218,4 +222,25 @@ func TestUnitsOfPreemptions(t *testing.T) {
 	}, []visibility.Record{{Event: visibility.RecordEvicted, Unit: "deleted", UID: "deleted", Reason: "Reclaimed"}},
 		&PreemptionQuery{})
 	require.Equal(t, []string{"taker", "victim"}, p.Units())
+}
+
+// TestDryRunsOfTheLeader: the API server asks any of the schedulers, of which one leads and knows.
+func TestDryRunsOfTheLeader(t *testing.T) {
+	asked, leadsAt := 0, 3
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind": "UnitList", "apiVersion": "visibility.koord-queue.x-k8s.io/v1alpha1", "leader": %t,
+			"items": [{"metadata": {"name": "taker"}}]}`, asked == leadsAt)
+	}))
+	defer server.Close()
+	r, err := New(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	units, err := r.unitsOfLeader(t.Context(), "blue")
+	require.NoError(t, err)
+	require.Len(t, units, 1)
+
+	leadsAt = 0
+	_, err = r.unitsOfLeader(t.Context(), "blue")
+	require.ErrorIs(t, err, errStandby)
 }

@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,7 @@ type deployments struct {
 // service passes connections on to the replicas behind a Service.
 type service struct {
 	net.Listener
+	selector labels.Selector
 	backends atomic.Pointer[[]string]
 }
 
@@ -64,6 +66,7 @@ type replica struct {
 	template string // of which it was made
 	labels   labels.Set
 	port     int // of the aggregated API
+	started  time.Time
 }
 
 // RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
@@ -100,13 +103,13 @@ func (d *deployments) sync(ctx context.Context, tell func(string)) error {
 		}
 		for i := range list.Items {
 			for n := range ptr.Deref(list.Items[i].Spec.Replicas, 1) {
-				wanted[Component(fmt.Sprintf("%s-%d", list.Items[i].Name, n))] = &list.Items[i]
+				wanted[replicaName(&list.Items[i], n)] = &list.Items[i]
 			}
 		}
 	}
 	var errs []error
 	for name, r := range d.replicas {
-		if of := wanted[name]; of == nil || templateOf(of) != r.template {
+		if of := wanted[name]; of == nil || templateOf(of) != r.template && d.othersAreReady(name, of) {
 			tell("ends " + string(name))
 			errs = append(errs, d.cp.StopComponent(name))
 			delete(d.replicas, name)
@@ -118,6 +121,32 @@ func (d *deployments) sync(ctx context.Context, tell func(string)) error {
 		}
 	}
 	return errors.Join(append(errs, d.serve(ctx))...)
+}
+
+// othersAreReady says that the other replicas of a Deployment have worked for a while, so that one may be replaced.
+func (d *deployments) othersAreReady(name Component, of *appsv1.Deployment) bool {
+	for n := range ptr.Deref(of.Spec.Replicas, 1) {
+		other := replicaName(of, n)
+		r := d.replicas[other]
+		if other == name {
+			continue
+		}
+		if r == nil || !d.cp.Running(other) || d.cp.opts.Clock.Since(r.started) < minReady {
+			return false
+		}
+		for _, s := range d.services {
+			if s.selector.Matches(r.labels) && !answers(r.port) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+const minReady = 5 * time.Second
+
+func replicaName(of *appsv1.Deployment, n int32) Component {
+	return Component(fmt.Sprintf("%s-%d", of.Name, n))
 }
 
 // templateOf is the text by which a change of the pod template is seen.
@@ -172,7 +201,7 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 		}
 	}
 	tell("starts " + string(name))
-	d.replicas[name] = r
+	d.replicas[name], r.started = r, d.cp.opts.Clock.Now()
 	if err := d.cp.register(m); err != nil {
 		return err
 	}
@@ -309,14 +338,17 @@ func (d *deployments) serve(ctx context.Context) error {
 			continue
 		}
 		address := net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(int(s.Spec.Ports[0].Port)))
-		var backends []string
+		selector, backends := labels.SelectorFromSet(s.Spec.Selector), []string(nil)
 		for _, r := range d.replicas {
-			if labels.SelectorFromSet(s.Spec.Selector).Matches(r.labels) {
+			if selector.Matches(r.labels) && answers(r.port) {
 				backends = append(backends, hostPort(r.port))
 			}
 		}
 		if wanted[address] = true; d.services[address] != nil {
 			d.services[address].backends.Store(&backends)
+			continue
+		}
+		if len(backends) == 0 {
 			continue
 		}
 		slice := &discoveryv1.EndpointSlice{
@@ -334,7 +366,7 @@ func (d *deployments) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.services[address] = &service{Listener: listener}
+		d.services[address] = &service{Listener: listener, selector: selector}
 		d.services[address].backends.Store(&backends)
 		context.AfterFunc(ctx, func() { _ = listener.Close() })
 		go d.services[address].pass()
@@ -346,6 +378,15 @@ func (d *deployments) serve(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// answers says that somebody listens on a port.
+func answers(port int) bool {
+	connection, err := net.Dial("tcp", hostPort(port))
+	if err == nil {
+		_ = connection.Close()
+	}
+	return err == nil
 }
 
 // pass gives each connection to the first backend that takes it, until the listener is closed.
