@@ -139,6 +139,13 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
+// TestSchedulersAreNamedOnce: the policies let jobs name the schedulers that managed jobs may have.
+func TestSchedulersAreNamedOnce(t *testing.T) {
+	out, err := helmTemplate(t, []string{"image.registry=registry.example.com/queue", "managedJobs.schedulerNames={a,b}"})
+	require.NoError(t, err)
+	require.Equal(t, "a\nb", objects(t, []byte(out))["ConfigMap jobqueue-tenancy in koord-queue"]["data"].(map[string]any)["schedulers"])
+}
+
 func helmTemplate(t *testing.T, values []string, flags ...string) (string, error) {
 	t.Helper()
 	if os.Getenv(helmProgram) == "" {

@@ -87,7 +87,9 @@ var edits = []struct {
 	{"components/tenancy/account.yaml", validationActions, chosenActions},
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
 	{"components/tenancy/authors.yaml", regexp.MustCompile(`(?s)\ndata:\n.*`),
-		"\ndata:\n  {{- toYaml .Values.tenancy.parameters | nindent 2 }}\n"},
+		"\ndata:\n  {{- $$parameters := deepCopy .Values.tenancy.parameters }}\n" +
+			"  {{- with .Values.managedJobs.schedulerNames }}{{ $$_ := set $$parameters \"schedulers\" (join \"\\n\" .) }}{{ end }}\n" +
+			"  {{- toYaml $$parameters | nindent 2 }}\n"},
 	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`),
 		strings.ReplaceAll(managedJobsOf(jobkind.Builtin()), "$", "$$")},
 	{config, regexp.MustCompile(`\z`), "    {{- with .Values.controller.config }}{{ toYaml . | nindent 4 }}{{ end }}\n"},

@@ -312,6 +312,7 @@ kubectl -n koordinator-system scale deployment koord-jobqueue-scheduler --replic
 upgrade --reuse-values --set scheduler.replicas=0
 plain later
 settled
+kubectl delete pod meanwhile later
 `
 
 // runPage runs the commands of a page that are not run elsewhere, in order, after those of before.

@@ -83,6 +83,15 @@ spec:
     schema: {openAPIV3Schema: {type: object}}
 `
 
+// allowSchedulers has the policies of tenancy let jobs name other profiles of the scheduler, too.
+func (c *cluster) allowSchedulers(t *testing.T, names ...string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"data":{"schedulers":%q}}`, strings.Join(append(names, "koord-scheduler"), "\n"))
+	_, err := c.kube.CoreV1().ConfigMaps(schedulingv1alpha1.DefaultQueueNamespace).
+		Patch(t.Context(), "jobqueue-tenancy", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
 // refusesInstalled: an alias of a system whose queues are served does not count before it is forced.
 func (c *cluster) refusesInstalled(t *testing.T, ns, kueue string) {
 	t.Helper()
@@ -133,6 +142,7 @@ func TestJobsOfOtherSystemsRunByAliases(t *testing.T) {
 	c.stopAtTheEnd(t)
 	ns, other := c.namespace(t, "moved"), c.namespace(t, "not-moved")
 	require.NoError(t, c.Apply(t.Context(), []byte(aliases)))
+	c.allowSchedulers(t, "default-scheduler", "yunikorn", "volcano")
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: otherProfiles}))

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -389,7 +390,7 @@ func answers(port int) bool {
 	return err == nil
 }
 
-// pass gives each connection to the first backend that takes it, until the listener is closed.
+// pass gives each connection to a random backend that takes it, until the listener is closed.
 func (s *service) pass() {
 	for {
 		from, err := s.Accept()
@@ -398,8 +399,9 @@ func (s *service) pass() {
 		}
 		go func() {
 			defer from.Close() //nolint:errcheck // nobody hears of it
-			for _, backend := range *s.backends.Load() {
-				to, err := net.Dial("tcp", backend)
+			backends := *s.backends.Load()
+			for _, i := range rand.Perm(len(backends)) {
+				to, err := net.Dial("tcp", backends[i])
 				if err != nil {
 					continue
 				}
