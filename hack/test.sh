@@ -19,7 +19,8 @@
 #   e2e-rest       the others; e2e-rest-1 and e2e-rest-2 are half of them each
 #   operators      jobs of real operators: training-operator, Kubeflow's trainer, JobSet and KubeRay, which compile for minutes once
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
-#   docs           every command of README, quick start, users and operators, on the playground
+#   docs           every command of README, quick start, users and operators: by kustomize on the playground, and by helm on a
+#                  cluster with Koordinator
 #   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
 #   release        a release for linux/amd64: made, its checksums and signature verified, its plugin run, its chart rendered
 #   chart          the Helm chart: rendered, linted, compared with kustomize, installed over the release before, and removed
