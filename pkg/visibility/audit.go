@@ -38,12 +38,19 @@ func (r *Reader) Audit(ctx context.Context) (*v1alpha1.Audit, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case !a.leads:
+		return nil, standby()
 	case !a.found:
 		return nil, notFound("audits", v1alpha1.LastAudit)
 	}
 	return &v1alpha1.Audit{
 		ObjectMeta: named("", v1alpha1.LastAudit), Observation: a.observation(), Status: auditStatus(a.value),
 	}, nil
+}
+
+// standby is the answer of a scheduler that makes no audits. The next question may reach another one.
+func standby() error {
+	return apierrors.NewServiceUnavailable("the scheduler that answered does not lead and makes no audits; ask again")
 }
 
 // Audits has the last audit, if there was one.
@@ -68,10 +75,16 @@ func (r *Reader) RequestAudit(ctx context.Context) (*v1alpha1.Audit, error) {
 		last *engine.Audit
 	}
 	a, err := ask(ctx, r, func(v engine.View) (requested, bool) {
+		if !v.Leading() {
+			return requested{}, false
+		}
 		return requested{v.RequestAudit(), v.LastAudit()}, true
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case !a.leads:
+		return nil, standby()
 	}
 	if wait := a.value.wait; wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))

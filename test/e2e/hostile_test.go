@@ -72,7 +72,7 @@ func TestADeletedJobHoldsNothing(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "deleted")
 	c.quota(t, ns, "deleted", 2, 2)
-	c.create(t, newJob(ns, "kept", suspended, ofQuota("deleted"), cpu("2"), func(j *batchv1.Job) {
+	c.createRefused(t, "job", newJob(ns, "kept", suspended, ofQuota("deleted"), cpu("2"), func(j *batchv1.Job) {
 		j.Finalizers = []string{"example.com/kept"}
 		j.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
 	}))

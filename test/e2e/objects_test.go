@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -184,6 +186,24 @@ func newJob(namespace, name string, opts ...jobOption) *batchv1.Job {
 		o(j)
 	}
 	return j
+}
+
+// createRefused creates a job that a policy of tenancy refuses. The policy warns for that time, as it does with
+// tenancy.mode=warn, so that a test sees what the processes do.
+func (c *cluster) createRefused(t *testing.T, policy string, job *batchv1.Job) {
+	t.Helper()
+	act := func(actions string) {
+		_, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(context.Background(),
+			"jobqueue-tenancy-"+policy, types.MergePatchType, []byte(`{"spec":{"validationActions":[`+actions+`]}}`),
+			metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	act(`"Warn"`)
+	t.Cleanup(func() { act(`"Deny"`) })
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		_, err := c.kube.BatchV1().Jobs(job.Namespace).Create(context.Background(), job, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}, soon, pace)
 }
 
 func (c *cluster) create(t *testing.T, jobs ...*batchv1.Job) {
