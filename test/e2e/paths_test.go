@@ -89,7 +89,6 @@ func ofPlatform(t *testing.T, plain *batchv1.Job) *batchv1.Job {
 func TestJobsRunByPathsAndPlacement(t *testing.T) {
 	c := start(t, "paths", controlplane.Options{Nodes: 3})
 	c.stopAtTheEnd(t)
-	require.NoError(t, c.ApplyKustomize(t.Context(), "../../manifests/overlays/enforced"))
 	require.NoError(t, c.Apply(t.Context(), []byte(placement)))
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

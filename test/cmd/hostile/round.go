@@ -151,15 +151,8 @@ func (r *round) connect() (err error) {
 }
 
 func (r *round) install(ctx context.Context) error {
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return err
-	}
 	if err := r.cp.Install(ctx); err != nil {
 		return fmt.Errorf("apply the manifests: %w", err)
-	}
-	if err := r.cp.ApplyKustomize(ctx, filepath.Join(root, "manifests", "overlays", "enforced")); err != nil {
-		return err
 	}
 	if err := r.cp.Apply(ctx, scenario); err != nil {
 		return fmt.Errorf("apply the scenario: %w", err)
