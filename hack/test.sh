@@ -186,7 +186,7 @@ docs() {
     github.com/koordinator-sh/koordinator/cmd/koord-scheduler
   step "Helm, and the chart" env PINNED=1 hack/helm.sh
   step "render the chart" "$GO" run ./hack/chart -out _artifacts/chart/koord-jobqueue -version v0.0.0-dev
-  step "commands of the documentation" failures_last "$GO" test -vet=off -count=1 -v -timeout 10m ./test/docs
+  step "commands of the documentation" failures_last "$GO" test -vet=off -count=1 -v -timeout 15m ./test/docs
 }
 
 # The scheduler of Koordinator itself is replaced by that of the image in a cluster where jobs run.
