@@ -24,6 +24,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -65,17 +66,16 @@ func TestGPUs(t *testing.T) {
 	for _, name := range []string{"whole", "shares"} {
 		for _, pod := range c.podsOf(t, "research", name) {
 			var allocated struct {
-				GPU []struct{ Minor int } `json:"gpu"`
+				GPU []struct {
+					Minor     int
+					Resources corev1.ResourceList
+				} `json:"gpu"`
 			}
 			text := pod.Annotations["scheduling.koordinator.sh/device-allocated"]
 			require.NoError(t, json.Unmarshal([]byte(text), &allocated), text)
-			share := int64(100)
-			if name == "shares" {
-				share = 50
-			}
 			for _, card := range allocated.GPU {
-				at := fmt.Sprint(pod.Spec.NodeName, " ", card.Minor)
-				given[at] += share
+				at, share := fmt.Sprint(pod.Spec.NodeName, " ", card.Minor), card.Resources["koordinator.sh/gpu-core"]
+				given[at] += share.Value()
 				require.LessOrEqual(t, given[at], int64(100), at)
 			}
 		}
