@@ -53,21 +53,6 @@ spec:
 const daskPod = `{schedulerName: koord-scheduler, containers: [
   {name: c, image: x, resources: {requests: {cpu: 500m}}}]}`
 
-// The pods of a Deployment are charged if their namespace may use the quota.
-const daskMayUse = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {namespace: %[1]s, name: use-science}
-rules:
-- {apiGroups: [scheduling.sigs.k8s.io], resources: [elasticquotas], resourceNames: [science], verbs: [use]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {namespace: %[1]s, name: use-science}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: use-science}
-subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]
-`
-
 // daskManaged installs the definitions of the operator, and has the queue manage DaskJobs by the example.
 func (c *cluster) daskManaged(t *testing.T) {
 	t.Helper()
@@ -121,7 +106,7 @@ func TestPodsOfADaskJobWaitForItsQuota(t *testing.T) {
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	ns := c.namespace(t, "dask")
 	c.quota(t, ns, "science", 1, 1)
-	require.NoError(t, c.Apply(t.Context(), fmt.Appendf(nil, daskMayUse, ns)))
+	c.grantUse(t, ns, "science") // so the pods of Deployments may, too
 	user := &unstructured.Unstructured{}
 	user.SetNamespace(ns)
 	user.SetLabels(map[string]string{schedulingv1alpha1.LabelQuotaName: "science"})

@@ -71,9 +71,10 @@ func TestGangGroupIsAdmittedAsOne(t *testing.T) {
 		require.WithinDuration(t, bound[0], at, 5*time.Second, "they are bound together")
 	}
 
-	c.createRefused(t, "template", newJob(ns, "stray", suspended, ofQuota("groups-a"), pods(2), gang("stray", 2), func(j *batchv1.Job) {
+	stray := newJob(ns, "stray", suspended, ofQuota("groups-a"), pods(2), gang("stray", 2), func(j *batchv1.Job) {
 		j.Spec.Template.Annotations["gang.scheduling.koordinator.sh/groups"] = `["` + ns + `/stray","elsewhere/other"]`
-	}))
+	})
+	c.createRefused(t, "template", stray)
 	require.Contains(t, c.waitReason(t, ns, "stray", "InvalidRequest"), "another namespace")
 }
 
