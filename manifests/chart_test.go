@@ -143,7 +143,8 @@ func TestChartRefuses(t *testing.T) {
 func TestSchedulersAreNamedOnce(t *testing.T) {
 	out, err := helmTemplate(t, []string{"image.registry=registry.example.com/queue", "managedJobs.schedulerNames={a,b}"})
 	require.NoError(t, err)
-	require.Equal(t, "a\nb", objects(t, []byte(out))["ConfigMap jobqueue-tenancy in koord-queue"]["data"].(map[string]any)["schedulers"])
+	parameters := objects(t, []byte(out))["ConfigMap jobqueue-tenancy in koord-queue"]["data"].(map[string]any)
+	require.Equal(t, "a\nb", parameters["schedulers"])
 }
 
 func helmTemplate(t *testing.T, values []string, flags ...string) (string, error) {

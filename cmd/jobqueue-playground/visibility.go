@@ -33,8 +33,8 @@ func visiblePlaces(ctx context.Context, client rest.Interface) map[string][]plac
 	defer cancel()
 	places := map[string][]place{}
 	for _, queue := range queueNames() {
-		raw, err := client.Get().AbsPath("/apis", visibilityv1alpha1.SchemeGroupVersion.String(), "queues", queue, "waitingunits").
-			Param("limit", "20").DoRaw(ctx)
+		raw, err := client.Get().AbsPath("/apis", visibilityv1alpha1.SchemeGroupVersion.String(), "queues", queue,
+			"waitingunits").Param("limit", "20").DoRaw(ctx)
 		var answer visibilityv1alpha1.WaitingUnitList
 		if err != nil || json.Unmarshal(raw, &answer) != nil {
 			return nil

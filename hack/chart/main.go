@@ -88,7 +88,8 @@ var edits = []struct {
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
 	{"components/tenancy/authors.yaml", regexp.MustCompile(`(?s)\ndata:\n.*`),
 		"\ndata:\n  {{- $$parameters := deepCopy .Values.tenancy.parameters }}\n" +
-			"  {{- with .Values.managedJobs.schedulerNames }}{{ $$_ := set $$parameters \"schedulers\" (join \"\\n\" .) }}{{ end }}\n" +
+			"  {{- with .Values.managedJobs.schedulerNames }}" +
+			"{{ $$_ := set $$parameters \"schedulers\" (join \"\\n\" .) }}{{ end }}\n" +
 			"  {{- toYaml $$parameters | nindent 2 }}\n"},
 	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`),
 		strings.ReplaceAll(managedJobsOf(jobkind.Builtin()), "$", "$$")},

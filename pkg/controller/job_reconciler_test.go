@@ -691,8 +691,8 @@ func TestAJobForAnotherSchedulerIsToldTheField(t *testing.T) {
 	w.settle()
 	require.Len(t, w.events.Events, 2)
 	require.Contains(t, <-w.events.Events, "Normal Queued ")
-	require.Contains(t, <-w.events.Events, `Warning Pending OtherScheduler: the pods of j go to scheduler "volcano", and the `+
-		"queue holds pods of koord-scheduler only: set .spec.template.spec.schedulerName to koord-scheduler, ")
+	require.Contains(t, <-w.events.Events, `Warning Pending OtherScheduler: the pods of j go to scheduler "volcano", and `+
+		"the queue holds pods of koord-scheduler only: set .spec.template.spec.schedulerName to koord-scheduler, ")
 }
 
 func TestPendingIsToldOncePerReason(t *testing.T) {

@@ -255,8 +255,8 @@ const installed = `
 kubectl create -f cmd/jobqueue-playground/scenario.yaml -f examples/gpus/nodes.yaml -f examples/gpus/quota.yaml
 ` + waiting
 
-// TestCommandsOfTheDocumentation follows README, as somebody who has Koordinator, and then all other pages. The last one
-// removes everything.
+// TestCommandsOfTheDocumentation follows README, as somebody who has Koordinator, and then all other pages. The last
+// one removes everything.
 func TestCommandsOfTheDocumentation(t *testing.T) {
 	environment := playground(t, "--bare")
 	helm, err := filepath.Abs(filepath.Join(root, "bin", "helm"))

@@ -33,8 +33,8 @@ import (
 
 var replicas = regexp.MustCompile(`(?m)^  replicas: \d+$`)
 
-// koordinatorChart serves a repository with a chart that is called as Koordinator's, and returns its address. The chart of
-// Koordinator is not a part of its module. This one has the definitions of the module, and what it has for its scheduler.
+// koordinatorChart serves a repository with a chart that is called as Koordinator's, and returns its address. The chart
+// of Koordinator is not a part of its module. This one has the definitions of the module, and its scheduler.
 func koordinatorChart(t *testing.T, helm string) string {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",

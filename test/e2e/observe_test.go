@@ -48,7 +48,10 @@ func (c *cluster) observes(t *testing.T) {
 	names := []string{"first", "second", "third"}
 	for _, name := range names {
 		c.create(t, newJob(watched, name, ofQuota("observe-a"), runs(time.Hour)))
-		require.Eventually(t, func() bool { return c.bound(t, watched, name) == 1 }, soon, pace, "its pod runs")
+		created := c.job(t, watched, name).CreationTimestamp // by which they are ordered
+		require.Eventually(t, func() bool {
+			return c.bound(t, watched, name) == 1 && time.Since(created.Time) > time.Second
+		}, soon, pace, "its pod runs")
 	}
 	c.create(t, newJob(managed, "runs", ofQuota("observe-b"), suspended, runs(time.Hour)))
 	c.waitPhase(t, managed, "runs", v1alpha1.PhaseRunning)

@@ -322,7 +322,7 @@ func (w *world) unitKey(job string) string {
 	return keyOf(team, w.describes(jobKindOf(job)).UnitName(job))
 }
 
-// letGoByHand says that a unit may let its pods go, no scheduler has said so, and none can go since its checks contradict.
+// letGoByHand says that a unit may let its pods go, no scheduler has said so, and none can go as its checks contradict.
 func letGoByHand(o *object) bool {
 	u := unitOf(o)
 	admitted := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionAdmitted)

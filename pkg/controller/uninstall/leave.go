@@ -48,8 +48,8 @@ func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *j
 	edit := job.Edit()
 	edit.UnmarkSuspended()
 	edit.Annotate(v1alpha1.AnnotationResumed, "")
-	if done == resumed && edit.SetSuspend(false) != nil {
-		return nil, nil, untouched, nil // not an object that its API server would serve
+	if done == resumed && edit.SetSuspend(false) != nil { // not an object that its API server would serve
+		return nil, nil, untouched, nil //nolint:nilerr // there is nothing to leave
 	}
 	plainly := edit.Copy()
 	plainly.DropAdditions()

@@ -45,8 +45,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// deployments runs the processes of what somebody has installed, with the arguments, files and Services that the objects
-// say: it plays the controller of Deployments, kubelet and kube-proxy, as the nodes of KWOK run nothing.
+// deployments runs the processes of what somebody has installed, with the arguments, files and Services that the
+// objects say: it plays the controller of Deployments, kubelet and kube-proxy, as the nodes of KWOK run nothing.
 type deployments struct {
 	cp       *ControlPlane
 	client   kubernetes.Interface
@@ -71,11 +71,12 @@ type replica struct {
 }
 
 // RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
-// those that are no longer asked for, until ctx ends. One that ends by itself is started again. programs has the program by the end of the name of an image,
-// without the tag; the longest end counts. tell is called with what is started and ended, and with errors.
+// those that are no longer asked for, until ctx ends. One that ends by itself is started again. programs has the program
+// by the end of the name of an image, without the tag; the longest end counts. tell is called with what is started and
+// ended, and with errors.
 //
-// A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for the
-// token of its service account.
+// A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for
+// the token of its service account.
 func (c *ControlPlane) RunDeployments(ctx context.Context, programs map[string]string, tell func(string)) error {
 	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
 	if err != nil {
@@ -174,12 +175,7 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 	if err != nil || d.cp.Running(name) {
 		return err
 	}
-	program, found := "", ""
-	for image, path := range d.programs {
-		if strings.HasSuffix("/"+imageTag.ReplaceAllString(container.Image, ""), "/"+image) && len(image) > len(found) {
-			program, found = path, image
-		}
-	}
+	program := d.programOf(container.Image)
 	if program == "" {
 		return fmt.Errorf("there is no program for the image %s", container.Image)
 	}
@@ -207,6 +203,17 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 		return err
 	}
 	return m.start()
+}
+
+// programOf an image; "" if there is none.
+func (d *deployments) programOf(image string) (program string) {
+	found := ""
+	for end, path := range d.programs {
+		if strings.HasSuffix("/"+imageTag.ReplaceAllString(image, ""), "/"+end) && len(end) > len(found) {
+			program, found = path, end
+		}
+	}
+	return program
 }
 
 var imageTag = regexp.MustCompile(`[:@][^/]*$`)
