@@ -80,10 +80,10 @@ func expand(rule *rbacv1.PolicyRule) (rights []string) {
 	return rights
 }
 
-// verbs are those of Kubernetes, and prioritize, which manifests/components/tenancy asks for.
+// verbs are those of Kubernetes, and prioritize and use, which manifests/components/tenancy asks for.
 var verbs = map[string]bool{
 	"get": true, "list": true, "watch": true, "create": true, "update": true, "patch": true, "delete": true,
-	"prioritize": true,
+	"prioritize": true, "use": true,
 }
 
 func TestEveryRightHasAReason(t *testing.T) {
