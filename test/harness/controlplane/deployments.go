@@ -71,9 +71,9 @@ type replica struct {
 }
 
 // RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
-// those that are no longer asked for, until ctx ends. One that ends by itself is started again. programs has the program
-// by the end of the name of an image, without the tag; the longest end counts. tell is called with what is started and
-// ended, and with errors.
+// those that are no longer asked for, until ctx ends. One that ends by itself is started again. programs has the
+// program by the end of the name of an image, without the tag; the longest end counts. tell is called with what is
+// started and ended, and with errors.
 //
 // A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for
 // the token of its service account.
