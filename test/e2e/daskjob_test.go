@@ -106,7 +106,7 @@ func TestPodsOfADaskJobWaitForItsQuota(t *testing.T) {
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	ns := c.namespace(t, "dask")
 	c.quota(t, ns, "science", 1, 1)
-	c.grantUse(t, ns, "science") // so the pods of Deployments may, too
+	require.NoError(t, c.GrantUse(t.Context(), ns, "science")) // so the pods of Deployments may, too
 	user := &unstructured.Unstructured{}
 	user.SetNamespace(ns)
 	user.SetLabels(map[string]string{schedulingv1alpha1.LabelQuotaName: "science"})

@@ -188,24 +188,6 @@ func newJob(namespace, name string, opts ...jobOption) *batchv1.Job {
 	return j
 }
 
-// grantUse lets a namespace use a quota, as docs/operators/tenancy.md says.
-func (c *cluster) grantUse(t *testing.T, namespace, quota string) {
-	t.Helper()
-	require.NoError(t, c.Apply(context.Background(), fmt.Appendf(nil, `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {namespace: %[1]s, name: use-%[2]s}
-rules:
-- {apiGroups: [scheduling.sigs.k8s.io], resources: [elasticquotas], resourceNames: [%[2]s], verbs: [use]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {namespace: %[1]s, name: use-%[2]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: use-%[2]s}
-subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]
-`, namespace, quota)))
-}
-
 // createRefused creates a job that a policy of tenancy refuses. The policy warns for that time, as it does with
 // tenancy.mode=warn, so that a test sees what the processes do.
 func (c *cluster) createRefused(t *testing.T, policy string, job *batchv1.Job) {

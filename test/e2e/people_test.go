@@ -90,7 +90,7 @@ func TestPeopleChangeWhatWaits(t *testing.T) {
 	})
 	t.Run("a submitter follows its job to the end", func(t *testing.T) {
 		c.quota(t, red, "quick", 1, 1)
-		c.grantUse(t, red, "quick")
+		require.NoError(t, c.GrantUse(t.Context(), red, "quick"))
 		file := filepath.Join(t.TempDir(), "job.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(`
 apiVersion: batch/v1

@@ -88,6 +88,23 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "admission-checks-crd"))
 }
 
+// GrantUse lets a namespace use a quota, as docs/operators/tenancy.md says.
+func (c *ControlPlane) GrantUse(ctx context.Context, namespace, quota string) error {
+	return c.Apply(ctx, fmt.Appendf(nil, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {namespace: %[1]s, name: use-%[2]s}
+rules:
+- {apiGroups: [scheduling.sigs.k8s.io], resources: [elasticquotas], resourceNames: [%[2]s], verbs: [use]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {namespace: %[1]s, name: use-%[2]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: use-%[2]s}
+subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]
+`, namespace, quota))
+}
+
 // SchedulerOptions say how koord-scheduler runs. The zero value is the shipped configuration with one replica.
 type SchedulerOptions struct {
 	// Name of the replica; "" means Scheduler.

@@ -140,14 +140,15 @@ func TestRoles(t *testing.T) {
 		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
-			"queues": readAnd("update", "patch"), "queueunits": readAnd("update", "patch"),
+			"queues": readAnd("update", "patch", "use"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
 			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
 			"audits": look, "records": look,
 		},
 		"administrator": {
-			"queues": readAnd("create", "update", "patch", "delete"), "queueunits": readAnd("update", "patch", "delete"),
+			"queues":        readAnd("create", "update", "patch", "delete", "use"),
+			"queueunits":    readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
 			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
