@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -71,9 +72,9 @@ type replica struct {
 }
 
 // RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
-// those that are no longer asked for, until ctx ends. One that ends by itself is started again. programs has the
-// program by the end of the name of an image, without the tag; the longest end counts. tell is called with what is
-// started and ended, and with errors.
+// those that are no longer asked for, until ctx ends. It starts a process again that ends by itself. programs has
+// the program by the end of the name of an image, without the tag; the longest end counts. tell is called with what is
+// started and ended, and with errors, once while they stay the same.
 //
 // A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for
 // the token of its service account.
@@ -85,14 +86,20 @@ func (c *ControlPlane) RunDeployments(ctx context.Context, programs map[string]s
 	d := &deployments{
 		cp: c, client: client, programs: programs, replicas: map[Component]*replica{}, services: map[string]*service{},
 	}
+	told := ""
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if c.ended() {
 			return
 		}
+		text := ""
 		if err := d.sync(ctx, tell); err != nil && ctx.Err() == nil && !c.ended() {
-			tell(err.Error())
+			text = err.Error()
 		}
-	}, readyInterval*10)
+		if text != "" && text != told {
+			tell(text)
+		}
+		told = text
+	}, syncInterval)
 	return nil
 }
 
@@ -117,8 +124,8 @@ func (d *deployments) sync(ctx context.Context, tell func(string)) error {
 			delete(d.replicas, name)
 		}
 	}
-	for name, of := range wanted {
-		if err := d.run(ctx, name, of, tell); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if err := d.run(ctx, name, wanted[name], tell); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
@@ -145,7 +152,10 @@ func (d *deployments) othersAreReady(name Component, of *appsv1.Deployment) bool
 	return true
 }
 
-const minReady = 5 * time.Second
+const (
+	minReady     = 5 * time.Second
+	syncInterval = 500 * time.Millisecond
+)
 
 func replicaName(of *appsv1.Deployment, n int32) Component {
 	return Component(fmt.Sprintf("%s-%d", of.Name, n))
@@ -162,6 +172,15 @@ func templateOf(of *appsv1.Deployment) string {
 
 // run mounts the volumes of a replica, as they are now, and starts it unless it runs.
 func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deployment, tell func(string)) error {
+	container := &of.Spec.Template.Spec.Containers[0]
+	program := d.programOf(container.Image)
+	if program == "" {
+		return fmt.Errorf("there is no program for the image %s", container.Image)
+	}
+	m, err := d.cp.managed(name, program)
+	if err != nil {
+		return err
+	}
 	r := d.replicas[name]
 	if r == nil {
 		port, err := allPorts.next()
@@ -170,14 +189,9 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 		}
 		r = &replica{template: templateOf(of), labels: of.Spec.Template.Labels, port: port}
 	}
-	container := &of.Spec.Template.Spec.Containers[0]
 	local, err := d.mount(ctx, name, of, r.port)
 	if err != nil || d.cp.Running(name) {
 		return err
-	}
-	program := d.programOf(container.Image)
-	if program == "" {
-		return fmt.Errorf("there is no program for the image %s", container.Image)
 	}
 	var args []string
 	for _, arg := range container.Args {
@@ -187,10 +201,7 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 	if err != nil {
 		return err
 	}
-	m, err := d.cp.managed(name, program, append(args, own...)...)
-	if err != nil {
-		return err
-	}
+	m.args = append(args, own...)
 	for _, variable := range container.Env {
 		if from := variable.ValueFrom; from != nil && from.ResourceFieldRef != nil {
 			limit := container.Resources.Limits.Memory().Value()

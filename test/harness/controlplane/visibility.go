@@ -38,7 +38,7 @@ const visibilityAPI = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"
 // visibilityName is that of Service and Secret of the aggregated API.
 const visibilityName = "koord-jobqueue-visibility"
 
-// ShippedVisibilityPort is that of the manifests. With it, `kubectl apply -k` leaves an APIService that works here.
+// ShippedVisibilityPort is that of the manifests.
 const ShippedVisibilityPort = 10261
 
 // VisibilityPort returns a free port for SchedulerOptions.VisibilityPort and InstallVisibility.
