@@ -184,7 +184,7 @@ docs() {
   step "build kubectl and its plugin" bin/jobqueue-playground build --kubectl
   step "build Koordinator's scheduler" "$GO" build -ldflags='-s -w' -o bin/stock-scheduler \
     github.com/koordinator-sh/koordinator/cmd/koord-scheduler
-  step "Helm, and the chart" env PINNED=1 hack/helm.sh
+  step "Helm" env PINNED=1 hack/helm.sh
   step "render the chart" "$GO" run ./hack/chart -out _artifacts/chart/koord-jobqueue -version v0.0.0-dev
   step "commands of the documentation" failures_last "$GO" test -vet=off -count=1 -v -timeout 15m ./test/docs
 }

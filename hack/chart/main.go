@@ -368,7 +368,7 @@ func completeSchema(file string) error {
 	return os.WriteFile(file, append(raw, '\n'), 0o644)
 }
 
-// fieldsOf is the JSON schema of a type that has other fields refused. What they hold the processes check.
+// fieldsOf is the JSON schema of a type that has other fields refused. The processes check what the fields hold.
 func fieldsOf(t reflect.Type) map[string]any {
 	properties := map[string]any{}
 	for i := range t.NumField() {
