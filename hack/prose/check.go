@@ -18,80 +18,113 @@ package main
 
 import (
 	"fmt"
-	"go/parser"
-	"go/token"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/yuin/goldmark/ast"
-	extast "github.com/yuin/goldmark/extension/ast"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 )
 
 const (
-	mostWords   = 30 // of a sentence
-	meanWords   = 20 // of the sentences of a file
-	mostOfACell = 25 // words
-	code        = "CODE"
+	mostWords          = 30 // of a sentence
+	mostWordsOfComment = 25 // of a sentence
+	meanWords          = 20 // of the sentences of a file
+	mostOfACell        = 25 // words
 )
 
-var (
-	sentenceEnd = regexp.MustCompile(`[.!?][)"”*]*\s+`)
-	opening     = regexp.MustCompile(`^(What|Who|Whoever|One that|Those that|It is \S+( \S+)? that)\b`)
-	outOfUse    = regexp.MustCompile(
-		`(?i)\b(anew|besides?|bears|whoever|for ever|no more|is to be|as ever|meanwhile|want of|thereof)\b`)
-)
+var sentenceEnd = regexp.MustCompile(`[.!?][)"”*]*\s+`)
 
-// block is a piece of text that ends where its sentence ends: a paragraph, an item, a cell, a description, a comment.
-type block struct {
-	where   string // line, or path of a field
-	text    string // code is replaced by one word
-	cell    bool
-	comment bool // only its words are checked
+// A rule has a pattern that no sentence matches. The first group of the pattern is the text to show.
+type rule struct {
+	says     string
+	pattern  *regexp.Regexp
+	comments bool // the rule holds for comments only
+	opening  bool // the rule looks at the first sentence of a comment only
 }
 
-// check returns a line for each rule that a block of a file does not follow, and where.
-func check(blocks []block) []string {
-	var found []string
+var rules = []rule{
+	{says: "%q is out of use", pattern: regexp.MustCompile(
+		`(?i)\b(anew|besides?|bears|whoever|for ever|no more|is to be|as ever|meanwhile|want of|thereof)\b`)},
+	{says: "a sentence starts with %q",
+		pattern: regexp.MustCompile(`^(What|Who|Whoever|One that|Those that|It is \S+( \S+)? that)\b.*[^?]$`)},
+	{says: "a sentence starts with %q", comments: true,
+		pattern: regexp.MustCompile(`^(what|who|whoever|one that|those that)\b.*[^?]$`)},
+	{says: "%q defines by negation", comments: true, pattern: regexp.MustCompile(
+		`(?i)\b((is|are) not what|(no|nothing|nobody|none|anything) (\S+ ){0,3}but)\b`)},
+	{says: "a sentence has %q twice", comments: true, pattern: regexp.MustCompile(`(?i)\b(what)\b.*\bwhat\b`)},
+	{says: "a comment starts with %q without its noun", comments: true, opening: true,
+		pattern: regexp.MustCompile(`^(?i)(it|they|them|those)\b`)},
+}
+
+// block is a piece of text that ends where its sentence ends: a paragraph, an item, a cell, a description.
+type block struct {
+	where   string // line, or path of a field
+	text    string // one word stands for code
+	cell    bool
+	comment int  // lines of the comment that holds the block
+	first   bool // the block opens its comment
+}
+
+// finding is one place where a block does not follow a rule.
+type finding struct {
+	owner, file string // the owner has a number in exceptions.yaml: the file, or its package
+	where, says string
+	score       int // how much its comment needs care: number of findings, and of lines
+}
+
+// check returns the findings of one file in order.
+func check(blocks []block) (found []finding) {
 	say := func(b block, format string, args ...any) {
-		found = append(found, b.where+": "+fmt.Sprintf(format, args...))
+		found = append(found, finding{where: b.where, says: fmt.Sprintf(format, args...), score: b.comment})
 	}
 	words, sentences := 0, 0
 	for _, b := range blocks {
 		if n := len(strings.Fields(b.text)); b.cell && n > mostOfACell {
 			say(b, "a cell of %d words, %d are allowed: %s", n, mostOfACell, begin(b.text))
 		}
-		for _, s := range splitSentences(b.text) {
-			for _, word := range outOfUse.FindAllString(s, -1) {
-				say(b, "%q is out of use: %s", word, begin(s))
-			}
-			if b.comment {
-				continue
+		most := mostWords
+		if b.comment > 0 {
+			most = mostWordsOfComment
+		}
+		for i, s := range splitSentences(b.text) {
+			for _, r := range rules {
+				for _, match := range r.matches(b, i == 0, s) {
+					say(b, r.says+": %s", match[1], begin(s))
+				}
 			}
 			n := len(strings.Fields(s))
-			if n > mostWords && !b.cell {
-				say(b, "a sentence of %d words, %d are allowed: %s", n, mostWords, begin(s))
+			if n > most && !b.cell {
+				say(b, "a sentence of %d words, %d are allowed: %s", n, most, begin(s))
 			}
-			if start := opening.FindString(s); start != "" && !strings.HasSuffix(s, "?") {
-				say(b, "a sentence starts with %q: %s", start, begin(s))
-			}
-			if !b.cell && n > 3 { // shorter ones are titles and labels
+			if !b.cell && b.comment == 0 && n > 3 { // shorter ones are titles and labels
 				words, sentences = words+n, sentences+1
 			}
 		}
 	}
 	if words > meanWords*sentences {
-		found = append(found, fmt.Sprintf("1: sentences have %.1f words on average, %d are allowed",
-			float64(words)/float64(sentences), meanWords))
+		say(block{where: "1"}, "sentences have %.1f words on average, %d are allowed",
+			float64(words)/float64(sentences), meanWords)
 	}
+	addCounts(found)
 	return found
 }
 
-func splitSentences(s string) []string {
-	var out []string
+func (r rule) matches(b block, first bool, sentence string) [][]string {
+	if r.comments && b.comment == 0 || r.opening && !(first && b.first) {
+		return nil
+	}
+	return r.pattern.FindAllStringSubmatch(sentence, -1)
+}
+
+// addCounts adds to each score the number of findings at the same place.
+func addCounts(found []finding) {
+	count := map[string]int{}
+	for _, f := range found {
+		count[f.where]++
+	}
+	for i := range found {
+		found[i].score += count[found[i].where]
+	}
+}
+
+func splitSentences(s string) (out []string) {
 	for s = strings.TrimSpace(s); s != ""; {
 		end := sentenceEnd.FindStringIndex(s)
 		if end == nil {
@@ -107,94 +140,4 @@ func begin(s string) string {
 		return strings.Join(words[:10], " ") + " …"
 	}
 	return s
-}
-
-// markdownBlocks returns the prose of a Markdown file.
-func markdownBlocks(source []byte) []block {
-	var blocks []block
-	// The walk fails only if the function below does.
-	_ = ast.Walk(parse(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n.Kind() {
-		case ast.KindParagraph, ast.KindTextBlock, extast.KindTableCell:
-			b := block{text: plain(n, source), cell: n.Kind() == extast.KindTableCell}
-			if at := n.Lines(); at != nil && at.Len() > 0 {
-				b.where = fmt.Sprint(1 + strings.Count(string(source[:at.At(0).Start]), "\n"))
-			}
-			blocks = append(blocks, b)
-			return ast.WalkSkipChildren, nil
-		}
-		return ast.WalkContinue, nil
-	})
-	return blocks
-}
-
-// plain is the text of a node, with one word in place of code.
-func plain(n ast.Node, source []byte) string {
-	var b strings.Builder
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		switch c := c.(type) {
-		case *ast.Text:
-			b.Write(c.Segment.Value(source))
-			if c.SoftLineBreak() || c.HardLineBreak() {
-				b.WriteByte(' ')
-			}
-		case *ast.CodeSpan, *ast.AutoLink:
-			b.WriteString(code)
-		default:
-			b.WriteString(plain(c, source))
-		}
-	}
-	return b.String()
-}
-
-// descriptions returns what a CustomResourceDefinition says of its fields.
-func descriptions(data []byte) ([]block, error) {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(data, &crd); err != nil {
-		return nil, err
-	}
-	var blocks []block
-	for _, v := range crd.Spec.Versions {
-		blocks = append(blocks, fieldBlocks(crd.Spec.Names.Kind, v.Schema.OpenAPIV3Schema)...)
-	}
-	return blocks, nil
-}
-
-func fieldBlocks(path string, s *apiextensionsv1.JSONSchemaProps) []block {
-	if s == nil {
-		return nil
-	}
-	blocks := []block{{where: path, text: s.Description}}
-	if s.XMapType != nil { // a reference: Kubernetes describes its fields
-		return blocks
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		field := s.Properties[name]
-		blocks = append(blocks, fieldBlocks(path+"."+name, &field)...)
-	}
-	if s.Items != nil {
-		blocks = append(blocks, fieldBlocks(path+"[]", s.Items.Schema)...)
-	}
-	if s.AdditionalProperties != nil {
-		blocks = append(blocks, fieldBlocks(path+".*", s.AdditionalProperties.Schema)...)
-	}
-	return blocks
-}
-
-// comments returns the comments of a Go file, without directives such as go:build and nolint.
-func comments(source []byte) ([]block, error) {
-	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	var blocks []block
-	for _, c := range f.Comments {
-		line, text := files.Position(c.Pos()).Line, strings.Join(strings.Fields(c.Text()), " ")
-		blocks = append(blocks, block{where: fmt.Sprint(line), text: text, comment: true})
-	}
-	return blocks, nil
 }
