@@ -159,7 +159,7 @@ verify: ## Fail when something generated is stale, or layout, imports or licence
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the programs call; asks a database over the network
-	@hack/vuln.sh
+	@hack/test.sh vuln
 
 .PHONY: ci
 ci: ## Run everything that must hold before a change goes in

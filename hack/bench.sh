@@ -2,7 +2,7 @@
 # Runs the benchmarks of the core, the engine and the plugin. Arguments go to `go test`, for example -bench=Event -count=10.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-mapfile -t list < <(existing pkg/core pkg/engine pkg/quota pkg/plugin)
+mapfile -t list < <(existing pkg/core internal/engine internal/quota pkg/plugin)
 if (($# == 0)); then
   set -- -bench=. -benchtime=0.3s
 fi

@@ -37,6 +37,32 @@ step() {
   printf -- '--- ok: %s in %s\n' "$title" "$took"
 }
 
+# step_if_changed TITLE COMMAND...: a step whose result follows from the command and from the files at the paths in INPUTS. It is
+# left out if it was ok with the same command, files, modules and Go before; FORCE=1 runs it. What was ok is an empty file in
+# _artifacts/passed, named by a hash of all that. Without git every run is a new one.
+step_if_changed() {
+  local title="$1" inputs stamp
+  shift
+  inputs="$(tree go.mod go.sum "${INPUTS[@]}")" || inputs="$(date +%s.%N)"
+  stamp="_artifacts/passed/$({ echo "$inputs" "$@" && "$GO" version; } | sha256sum | cut -c 1-40)"
+  if [[ -e "$stamp" && -z "${FORCE:-}" ]]; then
+    STEPS+=("ok   as before: same inputs  $title")
+    printf -- '\n--- ok, as before: same inputs: %s\n' "$title"
+    return
+  fi
+  step "$title" "$@"
+  mkdir -p _artifacts/passed
+  touch "$stamp"
+}
+
+# tree PATH...: a hash of the files at the paths as they are in the working tree, committed or not.
+tree() (
+  GIT_INDEX_FILE="$(mktemp -u)"
+  export GIT_INDEX_FILE
+  trap 'rm -f "$GIT_INDEX_FILE"' EXIT
+  git add -- "$@" && git write-tree
+)
+
 # summary prints the steps; that of a lane is kept for the script that started it.
 summary() {
   if [[ -n "${LANE:-}" ]]; then
@@ -78,9 +104,10 @@ lanes() {
   fi
 }
 
-# packages PATTERN...: our packages, without those whose tests need a control plane.
+# unit_packages: our packages, without those whose tests need a control plane, and without the simulator, whose own tests take
+# longer than all others.
 unit_packages() {
-  "$GO" list ./... | grep -v -E '/test/(integration|e2e|operators)(/|$)'
+  "$GO" list ./... | grep -v -E '/test/(integration|e2e|operators|sim)(/|$)'
 }
 
 # existing DIR...: those of the directories that hold Go packages, as patterns.

@@ -10,9 +10,11 @@
 #   fuzz           every fuzz target with FUZZ_TIME inputs (3000x)
 #   differential   HISTORIES random histories (10,000), compared with ElasticQuota itself
 #   race           the packages with goroutines, and the core, under the race detector
-#   sim            SEEDS plans of the simulator (500), and every write of its corpus made to fail
+#   sim            the plans that once failed, SEEDS others (500), and every write of the simulator's corpus made to fail
+#   sim-itself     the simulator's own tests: each of its checks can fail, and a seed always says the same
 #   failovers      plans of the simulator until FAILOVERS leaders have changed (10,000)
 #   mutants        every bug of test/mutants planted in turn: the tests must notice it
+#   vuln           known vulnerabilities in what the programs call, if their database (GOVULNDB for a mirror) can be reached
 #   integration    against a real API server and etcd
 #   e2e            against the control plane of the demo, scheduler and controller included
 #   e2e-essential  those of e2e that say whether it works, see below
@@ -27,17 +29,21 @@
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
 # Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
-# goes before both.
+# goes before both. Tests whose inputs have not changed since they were ok are not run again, except with FORCE=1.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+if [[ -n "${FORCE:-}" ]]; then
+  export GOFLAGS="${GOFLAGS:-} -count=1"
+fi
+
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
-RACE=(pkg/core pkg/engine pkg/controller pkg/jobs pkg/history pkg/inflight pkg/watchdog)
+RACE=(pkg/core internal/engine internal/controller internal/jobs internal/process)
 
 # seed PATH...: where random histories begin. It changes with the files that they test, and with nothing else.
 seed() {
-  local trees
-  trees="$(for path in go.sum "$@"; do git rev-parse "HEAD:$path"; done 2>/dev/null | git hash-object --stdin)" || trees=1
-  echo "${SEED:-$((16#${trees:0:8}))}"
+  local hash
+  hash="$(tree go.sum "$@" 2>/dev/null)" || hash=00000001
+  echo "${SEED:-$((16#${hash:0:8}))}"
 }
 
 unit() {
@@ -47,21 +53,24 @@ unit() {
   step "unit tests, stories and properties" "$GO" test -vet=off -short -timeout 15m $list
   step "the library for submitters, a module of its own" "$GO" test -C pkg/submit -vet=off -short ./...
   step "alerts and dashboard, evaluated with Prometheus' own packages" "$GO" test -C test/alerts -vet=off ./...
+  step "a module of somebody else, which imports what others may" "$GO" test -C test/consumer -vet=off ./...
 }
 
 # Random histories that ElasticQuota and the queue are compared over; the unit tests run a hundred of them.
 differential() {
-  step "differential test: ${HISTORIES:=10000} histories against ElasticQuota" "$GO" test -vet=off -count=1 -timeout 15m ./pkg/quota \
-    -run '^TestDifferential$' -rapid.checks="$HISTORIES" -rapid.seed="$(seed pkg/core pkg/quota)"
+  step "differential test: ${HISTORIES:=10000} histories against ElasticQuota" \
+    env RAPID_CHECKS="$HISTORIES" RAPID_SEED="$(seed pkg/core internal/quota)" \
+    "$GO" test -vet=off -timeout 15m ./internal/quota -run '^TestDifferential$'
 }
 
 # PROPERTY_CHECKS of every property. From 10,000 on each history is short (test/harness/effort).
 properties() {
-  local checks="${PROPERTY_CHECKS:-100000}" packages
+  local packages
   packages="$(grep -rl --include='*_test.go' pgregory.net/rapid pkg/core | xargs -n1 dirname | sort -u | sed 's,^,./,')"
   # shellcheck disable=SC2086 # one word for each package
-  step "properties of the core, $checks checks each" \
-    "$GO" test -vet=off -count=1 -timeout 60m $packages -rapid.checks="$checks" -rapid.seed="$(seed pkg/core)" -rapid.nofailfile
+  step "properties of the core, ${PROPERTY_CHECKS:=100000} checks each" \
+    env RAPID_CHECKS="$PROPERTY_CHECKS" RAPID_SEED="$(seed pkg/core)" RAPID_NOFAILFILE=true \
+    "$GO" test -vet=off -timeout 60m $packages
 }
 
 # FUZZ_TIME of every target: a number of inputs, since the fuzzer may call it a failure when time ends while it works on one.
@@ -71,7 +80,7 @@ fuzz() {
   local package target
   while IFS=: read -r package target; do
     step "fuzz $target" "$GO" test -C "$package" . -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-3000x}" -fuzzminimizetime 20x -parallel 2
-  done < <(grep -rho --include='*_test.go' -e '^func Fuzz[A-Za-z0-9]*' pkg --with-filename | sed -E 's#/[^/]*:func #:#' | sort)
+  done < <(grep -rho --include='*_test.go' -e '^func Fuzz[A-Za-z0-9]*' internal pkg --with-filename | sed -E 's#/[^/]*:func #:#' | sort)
 }
 
 race() {
@@ -80,20 +89,43 @@ race() {
   step "race detector: ${RACE[*]}" env CGO_ENABLED=1 "$GO" test -race -short -timeout 15m "${list[@]}"
 }
 
+# simulated: the directories of what the simulator is built from, and of its plans.
+simulated() { "$GO" list -deps -f '{{.Dir}}' ./test/cmd/sim | grep "^$ROOT/"; }
+
 simulate() {
-  local crashes="every write"
+  local crashes="every write" INPUTS
   if ((${CRASHES_OF:=1} > 1)); then
     crashes="one of $CRASHES_OF writes"
   fi
-  step "simulator: ${SEEDS:=500} plans, and $crashes of the corpus made to fail" \
-    "$GO" run ./test/cmd/sim -seed "$(seed apis pkg test/sim)" -seeds "$SEEDS" -crashes -crashes-of "$CRASHES_OF"
+  step "simulator: plans that once failed" "$GO" test -vet=off ./test/sim -run '^TestKeptPlans$'
+  mapfile -t INPUTS < <(simulated)
+  step_if_changed "simulator: ${SEEDS:=500} plans, and $crashes of the corpus made to fail" \
+    "$GO" run ./test/cmd/sim -seed "$(seed "${INPUTS[@]}")" -seeds "$SEEDS" -crashes -crashes-of "$CRASHES_OF"
 }
+
+sim_itself() { step "tests of the simulator itself" "$GO" test -vet=off -timeout 15m ./test/sim; }
 
 failovers() {
-  step "simulator: until ${FAILOVERS:=10000} leaders have changed" "$GO" run ./test/cmd/sim -until-failovers "$FAILOVERS"
+  local INPUTS
+  mapfile -t INPUTS < <(simulated)
+  step_if_changed "simulator: until ${FAILOVERS:=10000} leaders have changed" \
+    "$GO" run ./test/cmd/sim -until-failovers "$FAILOVERS"
 }
 
-mutants() { step "mutants: planted bugs that the tests must notice" "$GO" run ./test/cmd/mutants; }
+mutants() {
+  local INPUTS=(.)
+  step_if_changed "mutants: planted bugs that the tests must notice" "$GO" run ./test/cmd/mutants
+}
+
+# A package that imports next to nothing is looked at first: it tells whether the database can be reached.
+vuln() {
+  local check=("$GO" run "golang.org/x/vuln/cmd/govulncheck@${GOVULNCHECK_VERSION:-v1.9.0}" ${GOVULNDB:+-db="$GOVULNDB"}) answer
+  if ! answer="$("${check[@]}" ./pkg/core/ordered 2>&1)" && [[ "$answer" == *"fetching vulnerabilities"* ]]; then
+    STEPS+=("left out: the database of known vulnerabilities cannot be reached")
+    return
+  fi
+  step "known vulnerabilities" "${check[@]}" ./cmd/koord-scheduler ./cmd/jobqueue-controller
+}
 
 # What the tests below start; a second call rebuilds nothing.
 binaries() {
@@ -281,8 +313,10 @@ all() {
   differential
   race
   simulate
+  sim_itself
   failovers
   mutants
+  vuln
   binaries
   integration
   e2e
@@ -297,8 +331,9 @@ all() {
 
 section() {
   case "$1" in
-  unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
+  unit | properties | fuzz | differential | race | failovers | mutants | vuln) "$1" ;;
   sim) simulate ;;
+  sim-itself) sim_itself ;;
   integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | release | chart | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)

@@ -36,12 +36,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/tenancyparams"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/ancestors"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/tenancyparams"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/alias"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 )
 
 // written is a field of an installed object, and who wrote it. path has two elements.

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package manifests_test checks what is shipped: that everything builds, that nobody gets more rights than
-// needed, and that the scheduler's configuration is Koordinator's own plus the lines of JobQueue.
+// Package manifests_test checks the shipped manifests. Every overlay builds. No account has a right that it does not
+// need. The scheduler's configuration is Koordinator's own with the lines of JobQueue added.
 package manifests_test
 
 import (
@@ -46,11 +46,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/quotapath"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/koordinatorchart"
 )
 
@@ -126,8 +126,8 @@ func TestEveryDirectoryBuilds(t *testing.T) {
 	}
 }
 
-// TestAggregatedRolesNameNoRules: kube-controller-manager owns the rules of such a role. Whoever applies rules
-// conflicts with it on the server.
+// TestAggregatedRolesNameNoRules: kube-controller-manager owns the rules of such a role, so applying rules conflicts
+// with it on the server.
 func TestAggregatedRolesNameNoRules(t *testing.T) {
 	found := 0
 	for _, dir := range directories(t) {
@@ -228,8 +228,8 @@ func TestNobodyElseWritesStatus(t *testing.T) {
 	require.Equal(t, []string{controllerAccount, schedulerAccount}, slices.Compact(writers))
 }
 
-// TestNothingIsGrantedForOtherKinds: what is installed without being asked for is what is managed without being asked
-// for.
+// TestNothingIsGrantedForOtherKinds: the default installation grants rights only for the kinds that are managed by
+// default.
 func TestNothingIsGrantedForOtherKinds(t *testing.T) {
 	granted := rules(t)
 	for _, kind := range jobkind.Builtin() {
@@ -302,7 +302,7 @@ func TestThePlainPortStaysClosed(t *testing.T) {
 	require.Fail(t, "no scheduler")
 }
 
-// TestImagesAreNamed: whoever installs names the images, by tag or by digest, and one command does it everywhere.
+// TestImagesAreNamed: an installer names the images by tag or by digest, with one command for all places.
 func TestImagesAreNamed(t *testing.T) {
 	name := func(t *testing.T, args ...string) (string, error) {
 		t.Helper()

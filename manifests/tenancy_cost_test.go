@@ -86,7 +86,7 @@ func policiesOf(b *testing.B, dir string) (all []bound, params *corev1.ConfigMap
 	return all, params
 }
 
-// compile does what the API server does, with what it exports.
+// compile compiles a policy as the API server does, with its exported code.
 func compile(b *testing.B, p *admissionregistrationv1.ValidatingAdmissionPolicy) validating.Validator {
 	b.Helper()
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))

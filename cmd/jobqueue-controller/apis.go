@@ -25,8 +25,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
 )
 
 // remindEvery so many looks the line is printed again.

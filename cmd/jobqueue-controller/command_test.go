@@ -37,8 +37,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/watchdog"
 )
 
 func configuration(t *testing.T, args ...string) (*v1alpha1.ControllerConfiguration, error) {
@@ -133,8 +133,8 @@ func TestTheCertificateOfMetrics(t *testing.T) {
 	require.Nil(t, o.FilterProvider)
 }
 
-// A leader of the shipped configuration that stands still for longer than it has to renew its lease in sends nothing
-// when it goes on, and ends.
+// A leader with the shipped configuration is paused for longer than the time to renew its lease. Afterwards it sends
+// nothing and ends.
 func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command jobqueue-controller suspends and resumes jobs as koord-scheduler admits them, and writes the QueueUnits
-// that it admits them by.
+// Command jobqueue-controller writes a QueueUnit for each job, and suspends and resumes the job as koord-scheduler
+// decides. This package has only the wiring: the rules are in internal/controller.
 package main
 
 import (

@@ -45,30 +45,30 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/formermetrics"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ignoredkey"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/reservation"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/turns"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/inflight"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/formermetrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/ignoredkey"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/provisioning"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/reservation"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/stray"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/turns"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/unitcache"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/features"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/inflight"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/watchdog"
 )
 
 // shutdownTimeout is what running reconciliations get to end in.
 const shutdownTimeout = 5 * time.Second
 
-// runOptions are the flags. Those that were not given leave the file's values alone.
+// runOptions are the flags. A flag that is absent does not change the value of the file.
 type runOptions struct {
 	configFile, kubeconfig          string
 	leaderElect, metricsSecure      bool
@@ -264,8 +264,8 @@ func restConfig(c v1alpha1.ClientConnection) (*rest.Config, error) {
 	return rest.AddUserAgent(config, "jobqueue-controller"), nil
 }
 
-// managedJobs reads which jobs are managed before anything is watched. What is not valid ends the process: with a
-// guess it could suspend what it must leave alone.
+// managedJobs reads which jobs are managed before anything is watched. An invalid configuration ends the process: with
+// a guess it could suspend jobs that it must leave alone.
 func managedJobs(
 	ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string, index *served.Index,
 ) (*managedjobs.Predicate, error) {

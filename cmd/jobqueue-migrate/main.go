@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command jobqueue-migrate makes quotas, queues and rights of the configuration of another queueing system.
+// Command jobqueue-migrate converts the configuration of another queue system to quotas, queues and roles. The command
+// is in internal/migrate/command.
 package main
 
 import (
@@ -26,7 +27,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/command"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/command"
 )
 
 // version is that of the release; its build sets it.

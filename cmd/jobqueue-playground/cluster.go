@@ -24,10 +24,6 @@ import (
 	"path/filepath"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
@@ -40,7 +36,7 @@ type clusterFlags struct {
 	noColor bool
 }
 
-// build builds what is not current of what every command starts, and of what else is wanted.
+// build builds the outdated programs among those that every command starts, and others.
 func build(ctx context.Context, s screen.Screen, root string, others ...binaries.Binary) error {
 	wanted := append(binaries.Default(), others...)
 	begin := time.Now()
@@ -104,9 +100,10 @@ func startCluster(
 			return nil, err
 		}
 	}
-	if err := startQueue(ctx, cp, step); err != nil {
+	if err := cp.StartInstalled(ctx); err != nil {
 		return nil, err
 	}
+	step("the aggregated API answers")
 	if err := cp.Apply(ctx, of.objects); err != nil {
 		return nil, fmt.Errorf("apply the scenario: %w", err)
 	}
@@ -142,40 +139,5 @@ func (d *demonstration) applyGPUs(ctx context.Context, cp *controlplane.ControlP
 	if err := cp.Apply(ctx, objects); err != nil {
 		return fmt.Errorf("apply examples/gpus/%s: %w", name, err)
 	}
-	return nil
-}
-
-// programs are those of the images. Koordinator's own scheduler is there if somebody has built it.
-var programs = map[string]string{
-	"koord-scheduler": "koord-scheduler", "jobqueue-controller": "jobqueue-controller",
-	"koordinator-sh/koord-scheduler": "stock-scheduler",
-}
-
-// startQueue runs one replica of each Deployment, as all share the processors of this machine.
-func startQueue(ctx context.Context, cp *controlplane.ControlPlane, step func(string)) error {
-	client, err := kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
-	if err != nil {
-		return err
-	}
-	for name, namespace := range map[string]string{
-		"koord-jobqueue-scheduler": "koordinator-system", "jobqueue-controller": "koord-queue",
-	} {
-		scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		scale.Spec.Replicas = 1
-		_, err := client.AppsV1().Deployments(namespace).UpdateScale(ctx, name, scale, metav1.UpdateOptions{})
-		if err != nil {
-			return err
-		}
-	}
-	if err := cp.InstallAPIService(ctx); err != nil {
-		return err
-	}
-	if err := cp.RunDeployments(ctx, programs, step); err != nil {
-		return err
-	}
-	if err := cp.AwaitVisibility(ctx); err != nil {
-		return err
-	}
-	step("the aggregated API answers")
 	return nil
 }

@@ -160,6 +160,7 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	}
 	d := &demo{
 		flags: f, screen: s, cp: cp, client: client.RESTClient(), view: f.shows.newView(), begin: time.Now(),
+		forecasts: forecasts{},
 	}
 	if d.jobs, err = f.shows.jobs(f.jobs, f.seed); err != nil {
 		return err
@@ -170,7 +171,6 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	return d.conclude(time.Since(begin))
 }
 
-// announce says what is submitted.
 func (f *demoFlags) announce(jobs int) string {
 	if f.shows.cases != nil {
 		return fmt.Sprintf("Submitting %d jobs", jobs)
@@ -195,6 +195,9 @@ type demo struct {
 	view   *view
 	begin  time.Time
 	jobs   []cases.Submission
+	// places that the aggregated API showed last, and what it said of them.
+	places    map[string][]place
+	forecasts forecasts
 
 	table *screen.Block
 	next  time.Time // when the table is shown again where that is not in place
@@ -260,20 +263,20 @@ func (d *demo) tick(ctx context.Context, now time.Time) (all bool, err error) {
 			return false, err
 		}
 	}
+	if d.flags.shows.cases == nil {
+		d.places = visiblePlaces(ctx, d.client)
+		d.forecasts.askNext(ctx, d.client, now, d.places)
+	}
 	all = d.view.ended() == len(d.jobs)
 	if d.screen.Terminal || all || !now.Before(d.next) {
 		d.next = now.Add(plainBoardInterval)
-		d.table.Show(d.board(ctx, now).lines(d.screen))
+		d.table.Show(d.board(now).lines(d.screen))
 	}
 	return all, nil
 }
 
-func (d *demo) board(ctx context.Context, now time.Time) board {
-	var places map[string][]place
-	if d.flags.shows.cases == nil {
-		places = visiblePlaces(ctx, d.client)
-	}
-	b := d.view.board(now, places)
+func (d *demo) board(now time.Time) board {
+	b := d.view.board(now, d.places)
 	b.elapsed, b.total, b.violations = now.Sub(d.begin), len(d.jobs), d.view.violations()
 	return b
 }
@@ -330,7 +333,7 @@ func (d *demo) turn(ctx context.Context, of *cases.Case) error {
 func (d *demo) conclude(took time.Duration) error {
 	v := verdict{submitted: len(d.jobs), waits: d.view.waits(), took: took}
 	v.done, v.peak, v.events, v.violations = d.view.verdict()
-	v.kinds = d.view.kindResults()
+	v.kinds, v.forecasts = d.view.kindResults(), d.forecasts.judge(d.view.admissions())
 	for _, job := range d.jobs {
 		v.allPods += job.Pods
 		if job.Of != nil && job.Of.Refused {

@@ -34,8 +34,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/testjobs"
 )
 
-// jobKind is a kind of the mixed workload. What the checks have to know of it is said here, so that they need not ask
-// the product.
+// jobKind is a kind of the mixed workload. It has the facts that the checks need, so that they do not depend on the
+// product.
 type jobKind struct {
 	schema.GroupVersionKind
 	// file of test/harness/testjobs; "" for Jobs, which are made as in the demo without kinds.

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command jobqueue-playground runs the whole system on this machine, without containers: a demo that checks
-// itself, and a cluster to try things on. It also builds the programs that they and the tests start.
+// Command jobqueue-playground runs the whole system on this machine, without containers. It has a demo that checks
+// itself, and a cluster to try things on. It also builds the programs that the demo and the tests start.
 package main
 
 import (

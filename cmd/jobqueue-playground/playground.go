@@ -78,7 +78,7 @@ func bareCluster(
 	if err != nil {
 		return nil, "", err
 	}
-	err = cp.RunDeployments(ctx, programs, step)
+	err = cp.RunDeployments(ctx)
 	return cp, fmt.Sprintf(`
 %s In another terminal:
 

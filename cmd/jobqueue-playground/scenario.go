@@ -29,7 +29,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/cases"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
 // scenario is the namespaces, priority classes, quotas and the shared queue of demo and playground. Nodes with GPUs and
@@ -77,8 +76,8 @@ func quotaLevels() map[string][]string {
 }
 
 // blockingQueues are the queues in which nothing may be overtaken.
-func blockingQueues() map[string]checker.Order {
-	return map[string]checker.Order{"team-research": checker.ByPriority, "shared-lab": checker.ByAge}
+func blockingQueues() map[string]string {
+	return map[string]string{"team-research": "Block", "shared-lab": "FIFO"}
 }
 
 // submitInterval is the mean time between two jobs: 300 of them come in about 70 seconds.

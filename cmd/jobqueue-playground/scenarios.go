@@ -62,7 +62,6 @@ func demonstrations() []demonstration {
 	return all
 }
 
-// demonstrationOf a name.
 func demonstrationOf(name string) (demonstration, error) {
 	all := demonstrations()
 	i := slices.IndexFunc(all, func(d demonstration) bool { return d.name == name })
@@ -72,7 +71,6 @@ func demonstrationOf(name string) (demonstration, error) {
 	return all[i], nil
 }
 
-// listed has what each scenario shows.
 func listed(separator string, all []demonstration) string {
 	var text strings.Builder
 	for _, d := range all {

@@ -89,3 +89,16 @@ func TestVerdictOfCases(t *testing.T) {
 	require.False(t, v.once())
 	require.EqualError(t, v.err(), "1 of 1 jobs done, 1 violations")
 }
+
+func TestForecastsAreJudged(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(1000+s), 0) }
+	f := forecasts{
+		"ns/right": {at: at(0), about: at(110), latest: at(130)},
+		"ns/late":  {at: at(0), about: at(10), latest: at(90)},
+		"ns/none":  {at: at(0)},
+		"ns/waits": {at: at(0), about: at(1)},
+	}
+	require.Equal(t, "1 of 3 were right within 5 s or a quarter of the wait, 1 of 2 bounds held",
+		f.judge(map[string]time.Time{"ns/right": at(100), "ns/late": at(100), "ns/none": at(7)}))
+	require.Empty(t, f.judge(nil))
+}

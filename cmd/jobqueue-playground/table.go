@@ -76,8 +76,8 @@ type waitingUnit struct {
 
 const shownWaiting = 3
 
-// board collects what the table shows. places gives the order and the reasons of the units that wait, by queue;
-// where it has none, the status of the Queue and the conditions of the units do.
+// board collects the contents of the table. places has the order and the reasons of pending units, by queue. For a
+// queue without places, the status of the Queue and the conditions of the units count.
 func (v *view) board(now time.Time, places map[string][]place) board {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -170,8 +170,8 @@ func (v *view) row(queue string, now time.Time, places []place) queueRow {
 	return row
 }
 
-// explain says why a unit waits, as its place or else its object says; of a limit that is short, which it is and how
-// much is missing.
+// explain says why a unit is pending, from its place or else its object. For a shortage it names the limit and the
+// missing amount.
 func (v *view) explain(p place, qu checker.Unit) string {
 	reason, message := cmp.Or(p.reason, qu.Reason), cmp.Or(p.message, qu.Message)
 	if reason == string(unit.ReasonQuotaExceeded) {
@@ -229,7 +229,6 @@ func (v *view) use(quota string) quotaBar {
 	return quotaBar{quota, float64(used) / 1000, float64(promised) / 1000, float64(most) / 1000}
 }
 
-// lines renders the table.
 func (b board) lines(s screen.Screen) []string {
 	state := s.Style("32", "no violation")
 	if n := len(b.violations); n > 0 {
@@ -331,11 +330,14 @@ func summary(s screen.Screen, v verdict) []string {
 			"without a queue all of those would exist at once", v.peak, v.submitted, v.allPods),
 		fmt.Sprintf("  time             %s", v.took.Round(time.Second)),
 	}
+	if v.forecasts != "" {
+		lines = append(lines, "  forecasts        "+v.forecasts)
+	}
 	lines = append(lines, kindTable(s, v.kinds)...)
 	lines = append(lines, v.cases.Lines(s)...)
 	for _, queue := range queueNames() {
 		if len(v.cases.Cases) > 0 {
-			break // it has other queues
+			break // cases have other queues
 		}
 		waits := v.waits[queue]
 		lines = append(lines,
@@ -353,8 +355,7 @@ func summary(s screen.Screen, v verdict) []string {
 	return lines
 }
 
-// kindTable has a line for each kind: how many jobs, how many of them done, and how long they waited for their
-// admission; also for each queue.
+// kindTable has a line for each kind and queue: the number of jobs, of finished jobs, and the wait for admission.
 func kindTable(s screen.Screen, kinds []kindResult) []string {
 	if len(kinds) == 0 {
 		return nil
@@ -386,7 +387,6 @@ func countAndWait(waits []time.Duration) string {
 	return fmt.Sprintf("%d  %5.1fs", len(waits), percentile(waits, 50).Seconds())
 }
 
-// verdict is how the demo ended.
 type verdict struct {
 	done, submitted, peak, allPods, events int
 	refused                                int // jobs that are to be rejected
@@ -395,6 +395,7 @@ type verdict struct {
 	took                                   time.Duration
 	kinds                                  []kindResult  // of a mixed workload
 	cases                                  cases.Verdict // of a scenario of cases
+	forecasts                              string        // how good they were
 }
 
 // once says whether each job that may run has run to its end exactly once.
@@ -403,7 +404,6 @@ func (v *verdict) once() bool {
 	return v.done == v.submitted-v.refused && !again
 }
 
-// err says what did not hold.
 func (v *verdict) err() error {
 	var err error
 	if !v.once() || len(v.violations) > 0 {

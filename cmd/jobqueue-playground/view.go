@@ -34,7 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
-// view hands what the observer sees to the checks, and remembers what the table shows.
+// view passes events of the observer to the checks, and remembers the contents of the table.
 type view struct {
 	store *observer.Observer
 
@@ -155,6 +155,17 @@ func (v *view) noteAdmission(unit checker.Unit) {
 	}
 }
 
+// admissions are the times at which jobs were admitted, by their names.
+func (v *view) admissions() map[string]time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at := map[string]time.Time{}
+	for uid, waited := range v.admitted {
+		at[v.names[uid]] = v.sent[uid].Add(waited)
+	}
+	return at
+}
+
 // ended returns how many submitted jobs have ended, in whatever way.
 func (v *view) ended() int {
 	v.mu.Lock()
@@ -207,7 +218,6 @@ func (v *view) caseVerdict(once bool) (c cases.Verdict) {
 	return c
 }
 
-// violations are those so far.
 func (v *view) violations() []checker.Violation {
 	v.mu.Lock()
 	defer v.mu.Unlock()

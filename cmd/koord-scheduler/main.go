@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command koord-scheduler is Koordinator's scheduler with job queueing. Somebody who wants policies, checks or an order
-// of queues of their own writes the same with options: see examples/custom-policy.
+// Command koord-scheduler is Koordinator's scheduler with the plugin JobQueue. To add policies, checks or an order of
+// queues, write such a main function with options: see examples/custom-policy.
 package main
 
 import (

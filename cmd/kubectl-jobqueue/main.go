@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command kubectl-jobqueue is a plugin of kubectl: put it on the PATH and run kubectl jobqueue.
+// Command kubectl-jobqueue is a plugin of kubectl. Put it on the PATH and run "kubectl jobqueue". The commands are in
+// internal/cli.
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli"
 )
 
 // version is that of the release; its build sets it.

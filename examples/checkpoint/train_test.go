@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package checkpoint_test runs the training script of the example as a pod would.
+// Package checkpoint_test runs the training script of the example in the way a pod runs it.
 package checkpoint_test
 
 import (
@@ -92,7 +92,7 @@ func (p *pod) train() (suspend func()) {
 	require.NoError(p.t, cmd.Start())
 	return func() {
 		require.NoError(p.t, cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error is that of the kill
 	}
 }
 

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command custom-policy is koord-scheduler with a policy and a check of its own.
+// Command custom-policy is koord-scheduler with a policy and a check of its own. Copy it to begin a scheduler with your
+// rules.
 package main
 
 import (

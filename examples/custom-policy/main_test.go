@@ -42,7 +42,7 @@ func unitOf(name string, age time.Duration, pods int64) unit.Unit {
 	}
 }
 
-// What the extensions say is what is decided: a core with them and no more is asked.
+// A core with only these extensions decides by them.
 func TestTheExtensionsDecide(t *testing.T) {
 	var cfg admission.Config
 	require.NoError(t, jobqueue.Extend(&cfg, extensions...))
@@ -57,8 +57,8 @@ func TestTheExtensionsDecide(t *testing.T) {
 
 	plan := core.Decide(now)
 	var admitted []string
-	for i := range plan.Admit {
-		admitted = append(admitted, plan.Admit[i].Unit.UID)
+	for _, write := range plan.Writes {
+		admitted = append(admitted, write.Of().UID)
 	}
 	require.Equal(t, []string{"newer", "new"}, admitted)
 	reason, message, _ := core.Why("team/huge")

@@ -51,7 +51,7 @@ func configOf(t *testing.T, scheduler, queue string) *submit.Config {
 	return c
 }
 
-// built is a plugin of Flyte: the resource that it builds has no name, but a namespace is not its to choose.
+// built is a plugin of Flyte. Its resource has no name, and its namespace is chosen by others.
 type built string
 
 func (b built) BuildResource(context.Context, *Task) (client.Object, error) {

@@ -14,11 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package flyte labels the resources of Flyte's plugins for a queueing system.
+// Package flyte labels the resources of Flyte's plugins for a queue system.
 //
-// Flyte has no interface for schedulers. Wrap decorates the plugin that builds a resource, which works with Flyte as it
-// is. SchedulePlugin is the interface of Flyte's RFC "Supporting Yunikorn and Kueue", on the same library. The types of
-// Flyte that both need are small ones of this package.
+// Flyte has no interface for schedulers. Wrap decorates the plugin that builds a resource, and works with Flyte
+// unchanged. SchedulePlugin is the interface of Flyte's RFC "Supporting Yunikorn and Kueue", on the same library. This
+// package has small copies of the types of Flyte that Wrap and SchedulePlugin need.
 package flyte
 
 import (

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command chart writes the Helm chart. It copies manifests/chart, and makes a template of each file that a
-// kustomization of manifests/base or manifests/components lists under resources. The template is the text of the file,
-// with the edits and inside the conditions of its path. It is run from the root of the repository.
+// Command chart writes the Helm chart. It copies manifests/chart. Each resource of a kustomization of manifests/base or
+// manifests/components becomes a template: the text of the file, with the edits and conditions for its path. Run it
+// from the root of the repository.
 package main
 
 import (
@@ -39,8 +39,8 @@ import (
 
 	controllerconfig "github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	pluginconfig "github.com/koord-jobqueue/koord-jobqueue/apis/config/v1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 )
 
 // conditions say which values install a file. A file has the conditions of all patterns that match its path.

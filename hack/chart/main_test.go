@@ -56,7 +56,7 @@ func TestEveryPatternNamesAFile(t *testing.T) {
 	require.Contains(t, string(chart), "\nversion: 1.2.3\nappVersion: v1.2.3\n")
 }
 
-// TestNotes: what is to be done next is said once.
+// TestNotes: each next step is named once.
 func TestNotes(t *testing.T) {
 	raw, err := os.ReadFile("../../manifests/chart/templates/NOTES.txt")
 	require.NoError(t, err)

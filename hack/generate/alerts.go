@@ -85,7 +85,7 @@ unless sum by (queue, quota) (increase(scheduler_jobqueue_admissions_total[30m])
 	},
 	{
 		name: "JobqueueWaitTooLong",
-		// The unit that waits is compared, not a quantile of admissions: a unit that is never admitted is in no quantile,
+		// The alert uses the pending unit and not a quantile of admissions. A unit that is never admitted is in no quantile,
 		// and a bucket of the histogram is four times as wide as the one before.
 		expr: `time() - max by (queue) (scheduler_jobqueue_longest_wait_start_seconds)
 > max by (queue) (scheduler_jobqueue_wait_objective_seconds)`,
@@ -190,7 +190,6 @@ type (
 	}
 )
 
-// prometheusRuleOf the alerts.
 func prometheusRuleOf(all []alert) prometheusRule {
 	group := ruleGroup{Name: "koord-jobqueue"}
 	for i := range all {

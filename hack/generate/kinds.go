@@ -22,13 +22,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/tenancy"
 )
 
-// kindsDir has a directory for each built-in kind of jobs: what the two processes may do for it, and what tenants may
-// say in such a job. For batch Jobs the latter is in manifests/components/tenancy. The policies refuse. A directory
-// of the same name in kindsWarnDir has them warn.
+// kindsDir has a directory for each built-in kind of jobs, with the rights of both processes and the policies for
+// tenants. The policies for batch Jobs are in manifests/components/tenancy. Policies of kindsDir refuse, and those of
+// kindsWarnDir warn.
 const (
 	kindsDir     = "manifests/components/kinds"
 	kindsWarnDir = "manifests/components/kinds-warn"

@@ -20,7 +20,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
 )
 
 // proof says with what jobs of the built-in kinds were led through a queue, by the files of their descriptors.
@@ -45,7 +45,6 @@ var proof = map[string]string{
 	"xgboostjob":       "training-operator v1.9.0",
 }
 
-// kindTable lists the built-in kinds.
 func kindTable() string {
 	var out strings.Builder
 	out.WriteString("| kind, as in `kinds` | rights in `manifests/components/kinds` | suspended by | unit of job `j` " +

@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command generate writes what follows from the API types: deep copies, CustomResourceDefinitions, and the tables in
-// docs/ between markers of the form <!-- generate:NAME --> and <!-- end generate -->. It also writes the alerts and the
-// dashboard.
+// Command generate writes all files that follow from the API types and tables in the code. These are deep copies,
+// CustomResourceDefinitions, alerts and the dashboard. It also writes the tables in docs/ between the markers <!--
+// generate:NAME --> and <!-- end generate -->. Run it from the root of the repository.
 //
-// It calls the generators of controller-tools as a library, so that the version is the one in go.mod
-// and nothing beside the module proxy is needed. It is run from the root of the repository.
+// The generators of controller-tools are called as a library. So go.mod has their version, and the module proxy is the
+// only source.
 package main
 
 import (
@@ -106,7 +106,7 @@ func writeTables(crds []definition) (err error) {
 	all := tables(crds)
 	for name, of := range map[string][2]string{
 		"jobqueueargs": {argsFile, "JobQueueArgs"},
-		"managed-jobs": {"pkg/jobs/managedjobs/managed.go", "Jobs"},
+		"managed-jobs": {"internal/jobs/managedjobs/managed.go", "Jobs"},
 		"controller":   {"apis/config/controller/v1alpha1/types.go", "ControllerConfiguration"},
 	} {
 		if all[name], err = structTable(of[0], of[1]); err != nil {

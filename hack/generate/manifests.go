@@ -41,7 +41,7 @@ type definition struct {
 	crd  apiextensionsv1.CustomResourceDefinition
 }
 
-// deepCopies writes zz_generated.deepcopy.go beside the types of each package that asks for it.
+// deepCopies writes zz_generated.deepcopy.go into each package that asks for it.
 func deepCopies(roots ...string) error {
 	out := genall.OutputArtifacts{Config: crdDir}
 	return generate(deepcopy.Generator{HeaderFile: headerFile}, out, roots)
@@ -100,8 +100,8 @@ func complete(c *apiextensionsv1.CustomResourceDefinition) {
 // treeDepth is the number of levels of a tree whose schema is written out.
 const treeDepth = 8
 
-// unroll writes out the schema of a node that has nodes as children: a structural schema cannot refer to itself. What
-// is deeper is kept as it is written, and left to the controller to judge.
+// unroll writes out the schema of a node that has nodes as children, because a structural schema cannot refer to
+// itself. Deeper levels are kept unchanged, and the controller validates them.
 func unroll(spec map[string]apiextensionsv1.JSONSchemaProps) {
 	root, ok := spec["root"]
 	if !ok {
@@ -137,9 +137,9 @@ func undescribe(node *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// Bounds of resource lists and references, which are types of Kubernetes that markers do not reach. They are far above
-// anything that can be meant; without them the cost of a rule over them is estimated from the size of
-// the whole request.
+// Bounds of resource lists and references, which are types of Kubernetes without markers. They are far above any
+// meaningful value. Without bounds, the cost of a rule over such a field is estimated from the size of the whole
+// request.
 const (
 	maxQuantityLength = 64
 	maxResourceNames  = 64
@@ -181,8 +181,8 @@ func bound(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// keepReference lets no part of the reference that says which job a unit stands for change to another value. Markers do
-// not reach the fields, and a rule beside them reads each by way of a copy of the schema of all.
+// keepReference makes the reference to the job of a unit immutable. Markers do not reach its fields, and a rule on the
+// whole reference would copy the schema of all fields for each access.
 func keepReference(s apiextensionsv1.JSONSchemaProps) {
 	for _, name := range []string{"kind", "name", "uid"} {
 		p, ok := s.Properties[name]
@@ -196,12 +196,12 @@ func keepReference(s apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// amountPattern is that of controller-tools for a quantity, without what is negative or cannot be read: no minus sign,
-// and an exponent of one or two digits, since one of eight takes minutes to read.
+// amountPattern is the pattern of controller-tools for a quantity, with two restrictions. It has no minus sign, and at
+// most two digits in the exponent: a number with eight takes minutes to read.
 const amountPattern = `^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 
-// amounts lets the values of every resource list be amounts only. Markers do not reach them, and a rule
-// that says the same would be run at every status write.
+// amounts restricts the values of every resource list to amounts. Markers do not reach them, and a rule for it would
+// run at every status write.
 func amounts(s *apiextensionsv1.JSONSchemaProps) {
 	if s == nil {
 		return

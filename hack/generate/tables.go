@@ -29,13 +29,13 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/reasons"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/alias"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 const (
@@ -121,7 +121,7 @@ func conditionTable() string {
 	return b.String()
 }
 
-// reasonList says what each reason means and, in italics, what helps.
+// reasonList lists the meaning of each reason and, in italics, the advice.
 func reasonList() string {
 	var b strings.Builder
 	for _, r := range reasons.Table() {

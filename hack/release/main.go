@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command release writes the files of a release other than images and chart: archives of the command-line programs,
-// the krew manifest of the kubectl plugin, the release notes, the provenance of all programs, and the checksums of all
-// files. The same commit gives the same bytes.
+// Command release writes the files of a release other than images and chart. These are the archives of the command-line
+// programs, the krew manifest, the release notes, the provenance of all programs, and the checksums. The same commit
+// must give the same bytes.
 package main
 
 import (

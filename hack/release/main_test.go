@@ -62,7 +62,6 @@ func TestProvenanceAndChecksums(t *testing.T) {
 	require.ErrorContains(t, p.addDirectory(programs), "text: ")
 }
 
-// sumsOf reads the checksums, by file.
 func sumsOf(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, "SHA256SUMS"))

@@ -102,8 +102,8 @@ type Controller struct {
 	Owns []client.Object
 	// Watches are objects that Check makes and that no unit can own, because they have no namespace.
 	Watches []Watched
-	// Parameters, if set, is of the kind that parameters of checks name, without a namespace: with a change of one its
-	// checks are validated, and asked, again.
+	// Parameters, if set, is an object of the kind that parameters of checks name, without a namespace. If such an object
+	// changes, its checks are validated and asked again.
 	Parameters client.Object
 	// Reader is where units are read; nil is the manager's client.
 	Reader client.Reader
@@ -312,7 +312,7 @@ func (c *Controller) ask(
 			return answer.RequeueAfter, nil
 		}
 		if meta.IsStatusConditionTrue(qu.Status.Conditions, v1alpha1.ConditionPodsReady) {
-			state.RetryCount = nil // it ran: what failed before is over
+			state.RetryCount = nil // the job ran: earlier failures are over
 		}
 	}
 	c.answer(state, &answer)

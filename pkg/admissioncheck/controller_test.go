@@ -182,7 +182,7 @@ func TestAUnitThatDoesNotExistIsGone(t *testing.T) {
 	require.Len(t, gone, 1)
 }
 
-// A unit that was reserved anew since it was read gets no answer about its former reservation.
+// A unit with a new reservation gets no answer about its former one.
 func TestAnAnswerIsAboutTheUnitThatWasRead(t *testing.T) {
 	w := newWorld(t, v1alpha1.PhaseReserved, Pending)
 	w.Check = func(ctx context.Context, u *v1alpha1.QueueUnit, _ *v1beta1.AdmissionCheck) (Answer, error) {

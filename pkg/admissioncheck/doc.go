@@ -14,22 +14,23 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package admissioncheck is for authors of admission checks: of whatever jobs have to pass after quota was reserved
-// for them and before their pods may go, such as a budget, a licence, data that has to be there, or nodes that have to
-// be made.
+// Package admissioncheck is for authors of admission checks. An admission check is a condition that jobs must meet
+// after quota was reserved for them and before their pods start. Examples are a budget, a licence, staged data, or new
+// nodes.
 //
-// An author writes one function from a QueueUnit and its AdmissionCheck to an Answer and hands it to a Controller:
+// An author writes a function from a QueueUnit and its AdmissionCheck to an Answer, and passes it to a Controller:
 //
 //	c := &admissioncheck.Controller{ControllerName: "example.com/budget", Check: budget}
 //	err := c.SetupWithManager(manager)
 //
-// The function is called for units that are Reserved and wait for a check of that controllerName, again when the unit,
-// the check or an object that the unit owns changes, and after Answer.RequeueAfter. It has to be idempotent: the
-// answer may be lost, or be refused because the unit has changed, and is asked for again then. An answer is written on
-// the very state of the unit that it is about, so it never counts for another reservation.
+// The Controller calls the function for each unit that is Reserved and waits for a check of that controllerName. It
+// calls again after Answer.RequeueAfter, and when the unit, the check or an object owned by the unit changes. The
+// function must be idempotent: an answer can be lost, or refused because the unit has changed, and then the Controller
+// calls again. An answer is written with the resourceVersion that it is about, so it never counts for another
+// reservation.
 //
-// With Withdraws it is also called for units that were let go, and may take back what it said while they hold quota.
+// With Withdraws the function is also called for admitted units. It can take back its answer while they hold quota.
 //
 // The account of the controller needs the role jobqueue-admission-check of manifests/components/admission-checks, and
-// the verb answer on the AdmissionChecks that it answers.
+// the verb answer on its AdmissionChecks.
 package admissioncheck

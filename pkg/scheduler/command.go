@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package scheduler is Koordinator's scheduler with job queueing: all of its plugins, flags and configuration, and the
-// plugin JobQueue. Without JobQueue in the configuration it is Koordinator's scheduler and nothing else. Who wants
-// policies or checks of their own builds a scheduler with them: see examples/custom-policy.
+// Package scheduler is Koordinator's scheduler with the plugin JobQueue, and with all plugins, flags and settings of
+// Koordinator. If the configuration does not enable JobQueue, it behaves as Koordinator's scheduler. To add policies or
+// checks, build a scheduler with options: see examples/custom-policy.
 package scheduler
 
 import (

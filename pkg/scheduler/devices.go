@@ -29,9 +29,9 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/util/transformer"
 )
 
-// withoutMinorless keeps entries of a Device that have no minor from Koordinator's plugins: DeviceShare v1.8.0 reads
-// the minor of each entry as it starts, and one without it ends the process. Koordinator calls it after its own
-// transforms are set, and before a plugin starts an informer.
+// withoutMinorless removes entries of a Device that have no minor. DeviceShare v1.8.0 reads the minor of each entry at
+// its start, and an entry without one ends the process. Koordinator calls withoutMinorless after its own transforms are
+// set, and before a plugin starts an informer.
 func withoutMinorless(factory *frameworkext.FrameworkExtenderFactory, _ frameworkruntime.Registry) error {
 	devices := factory.KoordinatorSharedInformerFactory().Scheduling().V1alpha1().Devices().Informer()
 	if err := devices.SetTransform(dropMinorless); err != nil {

@@ -48,8 +48,8 @@ func exitCode(err error) int {
 	return 1
 }
 
-// prepare runs after the flags are parsed and before the scheduler is built: it finds the profile that enables JobQueue
-// and waits for what the scheduler would silently hang without.
+// prepare runs after the flags are parsed and before the scheduler is built. It finds the profile that enables
+// JobQueue, and waits for the conditions without which the scheduler would silently hang.
 func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 	verflag.PrintAndExitIfRequested()
 	cfg, err := loadConfig(cmd)

@@ -49,8 +49,8 @@ type Type struct {
 	NonPreemptible bool
 }
 
-// Submitter has what templates may name. A value with a character that is no letter, digit, "-" or "_" is refused where
-// the queue names it: with a dot, a user would name the queue of another organization.
+// Submitter has the values for templates. A value with a character other than letters, digits, "-" and "_" is refused
+// if the queue names it. With a dot, a user would name the queue of another organization.
 type Submitter struct {
 	Organization, Project, Domain, User, Type string
 	Groups                                    []string

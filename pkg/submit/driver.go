@@ -47,7 +47,7 @@ type Options struct {
 	KubernetesAPI string
 }
 
-// Driver writes what one queueing system reads. Its methods change no argument, and depend on nothing but them.
+// Driver writes the labels of one queue system. Its methods change no argument, and depend only on their arguments.
 type Driver struct {
 	Options
 	system

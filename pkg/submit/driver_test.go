@@ -139,7 +139,7 @@ func TestNamesOfTwoJobsDiffer(t *testing.T) {
 	}
 }
 
-// TestUsersChooseNoQueue: what the platform says replaces what the user wrote.
+// TestUsersChooseNoQueue: values of the platform replace those of the user.
 func TestUsersChooseNoQueue(t *testing.T) {
 	for _, name := range []string{"koord", "kueue", "yunikorn", "volcano", "kai"} {
 		d := driverOf(t, name)

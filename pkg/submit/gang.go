@@ -129,7 +129,6 @@ func (w *work) gang() (*gang, error) {
 	return g, nil
 }
 
-// spec of the PodGroup.
 func (g *gang) spec() Object {
 	spec := Object{"minMember": int64(g.minimum)}
 	if resources := g.resources.object(); len(resources) > 0 {

@@ -3,7 +3,7 @@ module github.com/koord-jobqueue/koord-jobqueue/pkg/submit
 go 1.25.0
 
 require (
-	go.yaml.in/yaml/v3 v3.0.4
+	go.yaml.in/yaml/v3 v3.0.5
 	k8s.io/apimachinery v0.35.4
 	sigs.k8s.io/yaml v1.6.0
 )

@@ -59,8 +59,8 @@ podSets:
   template: .template
 `
 
-// daskJob of the Dask operator, which the queue does not know. Its current releases give the labels and annotations of
-// the object to all pods of the job, so no pod set has metadata of its own.
+// daskJob is a kind of the Dask operator that the queue does not know. Its current releases give labels and annotations
+// of the object to all pods, so no pod set has metadata of its own.
 const daskJob = `
 apiVersion: kubernetes.dask.org/v1
 kind: DaskJob
@@ -129,7 +129,6 @@ var builtin = sync.OnceValues(func() ([]*kind, error) {
 	return all, nil
 })
 
-// kindOf an object.
 func kindOf(object Object) (*kind, error) {
 	version, _ := object["apiVersion"].(string)
 	name, _ := object["kind"].(string)
@@ -144,8 +143,8 @@ func kindOf(object Object) (*kind, error) {
 	return all[i], nil
 }
 
-// gangs says whether a job of the kind can be a gang: it has all its pods at once. Pods of a Workflow come in turn, a
-// Deployment or a LeaderWorkerSet runs on while its pods are replaced, and the pods of a DaskJob cannot be told apart.
+// gangs says whether a job of the kind can be a gang: it has all its pods at once. Pods of a Workflow come in turn. A
+// Deployment or a LeaderWorkerSet runs on while its pods are replaced. The pods of a DaskJob cannot be told apart.
 func (k *kind) gangs(job *Job) bool {
 	if k.isPod() {
 		return job.PodGroup != nil

@@ -112,8 +112,8 @@ func readPodSet(f *podset.Found) (PodSet, error) {
 
 func sum(a, b int32) int32 { return a + min(b, math.MaxInt32-a) }
 
-// gangMinimum is the number of pods that are bound together, zero if the pods of the job wait for each other, or are
-// made one after the other.
+// gangMinimum is the number of pods that are bound together. It is zero if the pods of the job wait for each other, or
+// are created one after the other.
 func (k *kind) gangMinimum(object Object, sets []PodSet) (int32, error) {
 	if k.unless.Holds(object) {
 		return 0, nil

@@ -63,7 +63,6 @@ func randomJob(random *rand.Rand, d Driver) Job {
 	return job
 }
 
-// randomValues replace fields of objects.
 var randomValues = []any{
 	nil, true, int64(0), int64(3), int64(-1), int64(1 << 40), 1.5, "", "x", "Ω", []any{}, []any{"x"}, Object{},
 	Object{"a": "b"},
@@ -94,8 +93,8 @@ func mutate(random *rand.Rand, value any) {
 	}
 }
 
-// TestLabelsAreTheSame on retries and for any order of calls, for users and objects of any kind. What a driver writes
-// holds what the documentation of its system asks for.
+// TestLabelsAreTheSame on retries and for any order of calls, for users and objects of any kind. A driver writes
+// everything that the documentation of its system asks for.
 func TestLabelsAreTheSame(t *testing.T) {
 	rounds := 3000
 	if testing.Short() {

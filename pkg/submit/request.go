@@ -33,7 +33,6 @@ const maxQuantityText = 64
 
 var longExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{2,}$`)
 
-// amounts by resource.
 type amounts map[string]resource.Quantity
 
 // request of one pod, as the scheduler computes it: the containers together, or one of the init containers if that
@@ -144,7 +143,6 @@ func (a amounts) raise(b amounts) {
 	}
 }
 
-// times the number of pods.
 func (a amounts) times(n int32) amounts {
 	out := amounts{}
 	for name, q := range a {

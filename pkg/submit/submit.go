@@ -14,13 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package submit puts onto jobs what a queueing system needs, for programs that create jobs: one call, any of the kinds
-// of jobs that koord-jobqueue knows, for whichever system the cluster runs.
+// Package submit labels jobs for a queue system, in programs that create jobs. One call works for every kind of jobs
+// that koord-jobqueue knows, and for every supported queue system.
 //
 //	driver, err := submit.New(submit.Options{Driver: "kueue"})
 //	labelled, groups, err := driver.Label(submit.Job{Queue: "team"}, object)
 //
-// Every function gets values and returns values: no argument is changed, and the same arguments give the same result.
+// Every function is pure: it does not change its arguments, and equal arguments give equal results.
 package submit
 
 import "time"
@@ -28,8 +28,8 @@ import "time"
 // Job says about an object what a queueing system has to know. The name and the namespace are those of the object. Both
 // have to be final: a second attempt at a job needs a name of its own.
 type Job struct {
-	// Queue in which the job waits: the name of a LocalQueue of Kueue, of a queue of Volcano or KAI, of an ElasticQuota
-	// of Koordinator, or a path such as root.research.ray: of YuniKorn, or of an ElasticQuota in the tree of Koordinator.
+	// Queue in which the job waits. It is the name of a LocalQueue of Kueue, of a queue of Volcano or KAI, or of an
+	// ElasticQuota of Koordinator. For YuniKorn, or a tree of Koordinator, it is a path such as root.research.ray.
 	Queue string
 	// Quota, for the driver koord alone, is the ElasticQuota if Queue names a Queue that several quotas share.
 	Quota string

@@ -14,7 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package alerts evaluates the alerts and the queries of the dashboard in manifests/components/monitoring with
-// Prometheus' own packages: on series that make an alert fire, and on the metrics of a demo (record.sh), on which none
-// fires.
+// Package alerts tests the alerts and the dashboard queries of manifests/components/monitoring with packages of
+// Prometheus. Series of the tests make each alert fire. On the metrics of a demo (record.sh) no alert fires.
 package alerts

@@ -35,7 +35,6 @@ import (
 // interval between two samples of a series, and between two evaluations of a rule.
 const interval = 30 * time.Second
 
-// sample of a series.
 type sample struct {
 	at    int64
 	value float64

@@ -29,7 +29,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// metric of the table.
 type metric struct {
 	kind    string
 	labels  []string
@@ -94,8 +93,8 @@ func TestQueriesNameMetricsOfTheTable(t *testing.T) {
 	}
 }
 
-// checkSelector asks that a metric of that name has the labels that are matched and grouped by, that a rate is one of a
-// counter, and that the values were seen in the demo.
+// checkSelector requires a metric of that name with all matched and grouped labels. A rate must be of a counter, and
+// the demo must have had the values.
 func checkSelector(
 	t *testing.T, metrics map[string]metric, recorded *series, selector *parser.VectorSelector, above []parser.Node,
 ) {

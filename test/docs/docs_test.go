@@ -55,12 +55,12 @@ kubectl -n koord-queue scale deployment koord-queue-controller job-extensions --
 kubectl -n NAMESPACE delete secret -l owner=helm,name=RELEASE`,
 	"a test of test/e2e removes all": `
 kubectl delete -k manifests/overlays/default --selector='!jobqueue.koordinator.sh/keep'`,
-	"Widget is the reader's own kind; the tests of pkg/cli/kinds have one": `
+	"Widget is the reader's own kind; the tests of internal/cli/kinds have one": `
 kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml
 kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy KIND --managed-jobs=FILE`,
-	"its exit code says what the playground lacks; pkg/cli/doctor tests it": `
+	"its exit code says what the playground lacks; internal/cli/doctor tests it": `
 kubectl jobqueue doctor`,
 	"it builds images and chart, or needs a release": `
 make release VERSION=v0.3.0 KEY=minisign.key
@@ -92,11 +92,15 @@ func commandsBy(reasons map[string]string) map[string]string {
 var shows = map[string]string{
 	"kubectl jobqueue list -n research":         "QuotaExceeded",
 	"kubectl jobqueue top -A":                   "team-research",
+	"kubectl jobqueue why train":                "Position:",
 	"kubectl jobqueue why lost":                 "OtherScheduler",
 	"kubectl jobqueue why borrower -n research": "Reclaimed",
 	"kubectl jobqueue why more -n research":     "nvidia.com/gpu",
 	"kubectl jobqueue top -A --resource=cpu":    "free on nodes that take no pods",
 	"kubectl jobqueue history train -n red":     "Enqueued",
+
+	"kubectl jobqueue simulate --generate lublin --jobs 3000":                                      "easy-exact   16,507",
+	"kubectl jobqueue simulate --live --capacity cpu=-64 --job big,queue=research,cpu=16,limit=2h": "what-if/big",
 
 	"kubectl jobqueue history --queue shared --since 24h -A":                              "job/train",
 	`kubectl get --raw "$API/namespaces/red/records?limit=10&fieldSelector=queue=shared"`: `"job":"train"`,
@@ -113,6 +117,10 @@ var here = strings.NewReplacer(
 	"--queue shared", "--queue team-research",
 	"namespaces/red/records", "namespaces/research/records",
 	"queue=shared", "queue=team-research",
+	"queue=research", "queue=team-research",
+	"--hold research", "--hold team-research",
+	"state.yaml", "_artifacts/state.yaml",
+	"state.facts.json", "_artifacts/state.facts.json",
 )
 
 // pages in the order in which they are run; those of the quick start and the README bring their own jobs.
@@ -201,8 +209,8 @@ func TestProgramsOfTheDocumentation(t *testing.T) {
 	require.NotZero(t, built)
 }
 
-// settled waits, as a reader would before the next command, until each job that has not ended is in a queue and has a
-// state or a reason.
+// settled waits until each running job is in a queue and has a state or a reason, as a reader would before the next
+// command.
 const settled = `
 settled() {
   local jobs="" judged live='{{range .items}}{{if not .status.completionTime}}{{println}}{{end}}{{end}}'
@@ -257,10 +265,13 @@ helm repo add koordinator-sh "$KOORDINATOR"
 helm install koordinator koordinator-sh/koordinator --version 1.8.0 --namespace koordinator-system --create-namespace
 `
 
-// installed has the quotas and queues that the pages name, once README's commands have installed the queue.
+// installed has the quotas and queues that the pages name, once README's commands have installed the queue. Nobody
+// reads as fast as this runs: kube-apiserver takes some seconds to find the aggregated API.
 const installed = `
 kubectl create -f cmd/jobqueue-playground/scenario.yaml -f examples/gpus/nodes.yaml -f examples/gpus/quota.yaml
-` + waiting
+` + waiting + `
+kubectl wait apiservice v1alpha1.visibility.koord-queue.x-k8s.io --for=condition=Available --timeout=1m
+`
 
 // TestCommandsOfTheDocumentation follows README, as somebody who has Koordinator, and then all other pages. The last
 // one removes everything.

@@ -17,12 +17,10 @@ limitations under the License.
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +28,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -135,18 +133,15 @@ spec:
 ---`, name, namespace, labels, template, scheduler, pods, labels != "")
 }
 
-// Jobs as users of Kueue, YuniKorn and Volcano write them run through the queue where the administrator has the labels
-// understood. One that names two queues is told, and neither suspended nor scheduled.
+// Jobs of users of Kueue, YuniKorn and Volcano run through the queue if the administrator enables their labels. A job
+// that names two queues gets an event, and is neither suspended nor scheduled.
 func TestJobsOfOtherSystemsRunByAliases(t *testing.T) {
 	c := start(t, "aliases", controlplane.Options{Nodes: 3})
-	c.stopAtTheEnd(t)
 	ns, other := c.namespace(t, "moved"), c.namespace(t, "not-moved")
 	require.NoError(t, c.Apply(t.Context(), []byte(aliases)))
 	c.allowSchedulers(t, "default-scheduler", "yunikorn", "volcano")
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: otherProfiles}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{Mutate: otherProfiles}))
+	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	c.quota(t, ns, "moved", 1, 1)
 
 	kueue := func(namespace, name string) string {

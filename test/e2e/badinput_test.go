@@ -90,7 +90,7 @@ func TestAnUnknownPolicyIsToldAndItsUnitsWait(t *testing.T) {
 	c.waitPhase(t, ns, "j", schedulingv1alpha1.PhaseSucceed)
 }
 
-// Each bad object is parked with a reason that its owner can read, and a good job beside it runs all the same.
+// Each bad object is parked with a reason that its owner can read, and a good job runs all the same.
 func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 	c := sharedCluster(t)
 	ns, elsewhere := c.namespace(t, "bad-input"), c.namespace(t, "bad-input-elsewhere")
@@ -160,7 +160,7 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 	}
 	require.True(t, *c.job(t, ns, "too-big").Spec.Suspend)
 
-	// What is missing appears: the unit goes on.
+	// The missing quota appears, and the unit goes on.
 	c.quota(t, ns, "no-such-quota", 2, 2)
 	c.waitPhase(t, ns, "no-such-quota", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
 }

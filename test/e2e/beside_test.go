@@ -17,7 +17,6 @@ limitations under the License.
 package e2e_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -116,26 +115,11 @@ func pluginArgs(config map[string]any, name string) map[string]any {
 	return map[string]any{}
 }
 
-func (c *cluster) stopAtTheEnd(t *testing.T) {
-	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
-}
-
 // Job preemption of Coscheduling deletes pods of any quota. It spares those of a queue with withinQueue. A job
 // that lost pods keeps its quota, and gets new ones when there is room.
 func TestCoschedulingSparesPodsOfAQueueThatPreempts(t *testing.T) {
 	c := start(t, "beside", controlplane.Options{Nodes: 2, NodeCPU: "4"})
-	c.stopAtTheEnd(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	c.complete(t)
 	c.urgentPods(t)
 	ns := c.namespace(t, "beside")
 	c.quota(t, ns, "spared", 4, 4)
@@ -161,8 +145,8 @@ func TestCoschedulingSparesPodsOfAQueueThatPreempts(t *testing.T) {
 	require.EqualValues(t, 1, attempts(c.unit(t, ns, "taken")), "it kept its quota")
 }
 
-// ElasticQuota preempts within a quota for a pod of higher priority. A pod outside of the queue does not get what an
-// admitted job holds, so no pod of a job is deleted for it, while others are.
+// ElasticQuota preempts within a quota for a pod of higher priority. A pod outside of the queue does not get held quota
+// of an admitted job. So no pod of a job is deleted for it, while others are.
 func TestElasticQuotaPreemptsNothingThatStaysReserved(t *testing.T) {
 	c := sharedCluster(t)
 	c.urgentPods(t)
@@ -189,13 +173,10 @@ func TestElasticQuotaPreemptsNothingThatStaysReserved(t *testing.T) {
 // recoverySeconds are over. Then the job waits, and the owner has its min.
 func TestARevokedJobGivesItsQuotaBack(t *testing.T) {
 	c := start(t, "revoke", controlplane.Options{Nodes: 2})
-	c.stopAtTheEnd(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: revokes}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{Mutate: revokes}))
+	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	ns := c.namespace(t, "revoke")
-	c.bind(t, controlplane.SchedulerUser, "edit", ns) // it evicts pods, which our own roles do not include
+	c.bind(t, controlplane.SchedulerUser, "edit", ns) // needed to evict pods, which our own roles do not include
 	c.quota(t, ns, "revoke", 8, 8, isParent())
 	c.quota(t, ns, "borrower", 2, 8, under("revoke"))
 	c.quota(t, ns, "owner", 6, 8, under("revoke"))

@@ -109,14 +109,13 @@ func TestAdmissionChecks(t *testing.T) { sharedCluster(t).runsChecks(t) }
 // Kueue 0.20 serves AdmissionChecks in no other version.
 func TestAdmissionChecksInV1beta2(t *testing.T) {
 	c := start(t, "checks-v1beta2", controlplane.Options{})
-	t.Cleanup(func() { _ = c.Stop() })
 	c.serveChecksIn(t, "v1beta2")
 	c.complete(t)
 	c.runsChecks(t)
 	c.agrees(t)
 }
 
-// serveChecksIn replaces the definition of AdmissionChecks by one that has nothing but this version.
+// serveChecksIn replaces the definition of AdmissionChecks by one that has only this version.
 func (c *cluster) serveChecksIn(t *testing.T, version string) {
 	t.Helper()
 	definitions := c.dyn.Resource(schema.GroupVersionResource{

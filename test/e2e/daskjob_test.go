@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -100,10 +100,8 @@ func TestPodsOfADaskJobWaitForItsQuota(t *testing.T) {
 	c := start(t, "daskjob", controlplane.Options{
 		Nodes: 3, ControllerManagerArgs: []string{"--controllers=deployment-controller,replicaset-controller"},
 	})
-	c.stopAtTheEnd(t)
 	c.daskManaged(t)
-	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
+	c.complete(t)
 	ns := c.namespace(t, "dask")
 	c.quota(t, ns, "science", 1, 1)
 	require.NoError(t, c.GrantUse(t.Context(), ns, "science")) // so the pods of Deployments may, too

@@ -60,13 +60,6 @@ const disasterCores = 6
 func startDisaster(t *testing.T, name string, opts controlplane.Options) *disaster {
 	t.Helper()
 	d := &disaster{cluster: start(t, name, opts), ns: name}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", d.LogTail(controlplane.Scheduler, 40),
-				d.LogTail(controlplane.Controller, 40))
-		}
-		_ = d.Stop()
-	})
 	d.startBoth(t)
 	d.namespace(t, name)
 	d.quota(t, name, name, disasterCores, disasterCores)

@@ -58,8 +58,7 @@ func TestLimitRangeCounts(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// A webhook that nobody knows of has pods ask for less than was estimated. What they leave is free for others while
-// they run.
+// An unknown webhook makes pods ask for less than the estimate. The difference is free for others while they run.
 func TestPodsThatAskForLessThanWasEstimated(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "lean")

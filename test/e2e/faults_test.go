@@ -36,8 +36,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// A process is killed in the middle of 100 jobs and started again: every job runs exactly once to its end, no
-// quota is passed, and each unit was admitted once.
+// A process is killed in the middle of 100 jobs and restarted. Every job runs exactly once, no quota is exceeded, and
+// each unit is admitted once.
 func TestNothingIsLostWhenAProcessIsKilled(t *testing.T) {
 	c := sharedCluster(t)
 	for _, component := range []controlplane.Component{
@@ -103,13 +103,6 @@ const (
 // Koordinator's own, unless that is there.
 func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	c := start(t, "living", controlplane.Options{Bin: os.Getenv(imageBin)})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 
@@ -148,7 +141,7 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	}
 	c.waitDone(t, ns, n+1, 2*time.Minute)
 
-	// Take it out: a job waits for ever, and runs once the system is gone.
+	// Uninstall: a job that would wait forever runs once the system is gone.
 	c.create(t, newJob(ns, "waiting", suspended, ofQuota("living"), cpu("51")))
 	c.waitReason(t, ns, "waiting", "ExceedsMax")
 	require.NoError(t, c.StopComponent(controlplane.Controller))
@@ -182,12 +175,6 @@ func (c *cluster) running(t *testing.T, namespace string) int {
 func TestStandbyTakesOver(t *testing.T) {
 	const standby = controlplane.Component("standby-scheduler")
 	c := start(t, "standby", controlplane.Options{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("leader:\n%s\nstandby:\n%s", c.LogTail(controlplane.Scheduler, 30), c.LogTail(standby, 30))
-		}
-		_ = c.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
@@ -210,21 +197,12 @@ func TestStandbyTakesOver(t *testing.T) {
 	c.ranOnce(t, watch, ns, n)
 }
 
-// A rolling upgrade ends the leader with SIGTERM: it gives its lease back, so that the standby need not wait until that
-// is over, and no unit is admitted twice (I3).
+// A rolling upgrade ends the leader with SIGTERM. The leader gives its lease back, so the standby does not wait for its
+// end, and no unit is admitted twice (I3).
 func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 	const standby, standbyController = controlplane.Component("standby-scheduler"),
 		controlplane.Component("standby-controller")
 	c := start(t, "handover", controlplane.Options{})
-	all := []controlplane.Component{controlplane.Scheduler, standby, controlplane.Controller, standbyController}
-	t.Cleanup(func() {
-		for _, name := range all {
-			if t.Failed() {
-				t.Logf("%s:\n%s", name, c.LogTail(name, 30))
-			}
-		}
-		_ = c.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
@@ -263,7 +241,6 @@ func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 // lease.
 func TestALeaderThatWasPausedEnds(t *testing.T) {
 	c := start(t, "paused", controlplane.Options{})
-	t.Cleanup(func() { _ = c.Stop() })
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))

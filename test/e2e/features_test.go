@@ -32,13 +32,6 @@ import (
 // on.
 func TestFeaturesThatAreOff(t *testing.T) {
 	c := start(t, "features", controlplane.Options{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	off := map[string]any{"AdmissionChecks": false, "PartialAdmission": false}

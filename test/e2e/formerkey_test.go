@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/formerkey"
 )
 
 // TestKeysOfKoordQueue: keys of the stand-alone Koord-Queue have their effect, or their objects say that they have

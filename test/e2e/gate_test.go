@@ -74,8 +74,7 @@ func TestUnsuspendedJobsAreGated(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// With the controller down, pods of a managed job that nobody has seen are not scheduled; a job that has nothing
-// to do with queues runs as ever.
+// With the controller down, unseen pods of a managed job are not scheduled. A job without a queue runs normally.
 func TestControllerDownPodsStayGated(t *testing.T) {
 	c := sharedCluster(t)
 	ns, other := c.namespace(t, "unknown-jobs"), c.namespace(t, "not-queued")
@@ -94,11 +93,10 @@ func TestControllerDownPodsStayGated(t *testing.T) {
 	c.boundAfterAdmission(t, ns, "unseen")
 }
 
-// With unmanagedJobs: Gate nothing but a label lets a job run in the namespaces of the queues: without one it would go
-// past those that wait.
+// With unmanagedJobs: Gate only a label lets a job run in the namespaces of the queues. Otherwise a job without one
+// would pass the pending ones.
 func TestAJobWithoutLabelsWaitsWhereJobsRunByAQueue(t *testing.T) {
 	c := start(t, "unmanaged", controlplane.Options{})
-	t.Cleanup(func() { _ = c.Stop() })
 	ns, other := c.namespace(t, "tenant"), c.namespace(t, "not-queued")
 	require.NoError(t, c.Apply(t.Context(), []byte(`
 apiVersion: v1
@@ -141,8 +139,8 @@ func TestUnitWithoutConsumer(t *testing.T) {
 
 func attempts(u *schedulingv1alpha1.QueueUnit) int64 { return u.Status.Attempts }
 
-// A job that names neither quota nor queue is queued where a quota takes its namespace, and the administrator says so
-// by a label of that.
+// A job without quota and queue is queued if a quota takes its namespace, and the administrator permits that by a label
+// of the namespace.
 func TestJobsOfMappedNamespacesAreQueued(t *testing.T) {
 	c := sharedCluster(t)
 	ns, taken := c.namespace(t, "mapped"), c.namespace(t, "mapped-too")

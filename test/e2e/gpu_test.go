@@ -32,17 +32,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// The jobs of examples/gpus: whole cards and shares of cards are counted, released and placed on cards by
-// Koordinator, and a job waits for a card.
+// The jobs of examples/gpus: Koordinator counts whole cards and shares of cards, and places released jobs on them. One
+// job waits for a card.
 func TestGPUs(t *testing.T) {
 	c := start(t, "gpus", controlplane.Options{Nodes: 1})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
 	ctx := t.Context()
 	apply := func(file string) {
 		content, err := os.ReadFile(filepath.Join("../../examples/gpus", file))
@@ -50,8 +43,7 @@ func TestGPUs(t *testing.T) {
 		require.NoError(t, c.Apply(ctx, content))
 	}
 	apply("nodes.yaml")
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	c.complete(t)
 	c.namespace(t, "research")
 	apply("quota.yaml")
 	for _, name := range []string{"whole", "shares"} {

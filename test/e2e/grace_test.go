@@ -128,7 +128,7 @@ func TestAGraceBeforeTheSuspension(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// A drain gives the same grace. Whoever deletes the unit of the job meanwhile has its job suspended at once.
+// A drain gives the same grace. If somebody deletes the unit during it, the job is suspended at once.
 func TestAUnitThatIsDeletedDuringTheGrace(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "grace-deleted")

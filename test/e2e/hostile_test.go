@@ -30,10 +30,10 @@ import (
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// What a tenant may do to others by writing jobs in its own namespace. docs/design/security.md has the list.
+// Attacks by which a tenant could harm others with jobs in its own namespace. docs/design/security.md has the list.
 
-// A forged record of what resuming wrote into a template once had the controller put another team's quota label there:
-// the pods ran on that quota.
+// Once a forged record of template additions made the controller write another team's quota label, and the pods ran on
+// that quota.
 func TestAForgedRecordRunsOnNobodysQuota(t *testing.T) {
 	c := sharedCluster(t)
 	victim, thief := c.namespace(t, "record-victim"), c.namespace(t, "record-thief")
@@ -106,8 +106,8 @@ func (c *cluster) patchJob(t *testing.T, namespace, name, patch string) {
 	require.NoError(t, err)
 }
 
-// A job that is admitted with one pod and then asks for six once ran them on quota that was reserved for others. What
-// is beyond waits, behind nobody's back, until there is room.
+// Once a job that was admitted with one pod and then asked for six ran them on reserved quota of others. The growth
+// waits in line until there is room.
 func TestAJobThatGrowsWaitsForTheRest(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "grows")
@@ -138,7 +138,7 @@ func TestAJobThatGrowsWaitsForTheRest(t *testing.T) {
 	require.Equal(t, metav1.ConditionFalse, condition().Status)
 	require.Equal(t, "4", c.unit(t, ns, "grower").Status.Admissions[0].Resources.Cpu().String())
 
-	// What it gives back others get.
+	// Others get the quota that it gives back.
 	c.create(t, newJob(ns, "next", suspended, ofQuota("grows"), pods(3)))
 	c.patchJob(t, ns, "grower", `{"spec":{"parallelism":1}}`)
 	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
@@ -146,8 +146,8 @@ func TestAJobThatGrowsWaitsForTheRest(t *testing.T) {
 	watch.clean(t, map[string]int{ns + "/other": 3, ns + "/next": 3})
 }
 
-// A job that ran before anybody queued it once held all that it asked for, whether or not that fits or exists: with a
-// parallelism of two billion it stopped the cluster. It holds what is bound.
+// Once a job that ran before anybody queued it held its whole request, whether or not that fits or exists. With a
+// parallelism of two billion it stopped the cluster. It holds the request of its bound pods.
 func TestAJobThatRanHoldsWhatIsBound(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "ran")

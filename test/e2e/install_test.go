@@ -30,7 +30,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
@@ -49,12 +49,11 @@ func (c *cluster) uninstall(t *testing.T, waiting string) {
 	t.Logf("uninstall:\n%s", out.String())
 }
 
-// A simple job costs at most four object writes by both processes together, besides creating its unit (I12). The
-// audit log of the API server counts them; a request that the server refused (conflict, time-out) wrote nothing. The
-// first of its like that does not fit for explainAfter is told why, in one write more.
+// A simple job costs at most four object writes of both processes together, without the creation of its unit (I12). The
+// audit log of the API server counts them. A refused request (conflict, time-out) wrote nothing. The first job of its
+// kind that does not fit for explainAfter gets its reason in one more write.
 func TestWritesPerJob(t *testing.T) {
 	c := start(t, "writes", controlplane.Options{AuditPolicy: auditlog.Decisions})
-	t.Cleanup(func() { _ = c.Stop() })
 	c.complete(t)
 	ns := c.namespace(t, "writes")
 	c.quota(t, ns, "writes", 10, 10)
@@ -97,12 +96,6 @@ func TestWritesPerJob(t *testing.T) {
 // With 10,000 units present the scheduler starts and admits within ten seconds. The time that it took is logged.
 func TestStartWithTenThousandUnits(t *testing.T) {
 	c := start(t, "many", controlplane.Options{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
-		}
-		_ = c.Stop()
-	})
 	ns := c.namespace(t, "many")
 	c.quota(t, ns, "many", 5, 5)
 	c.createQueue(t, &schedulingv1alpha1.Queue{

@@ -59,11 +59,10 @@ func saysOtherwise(j *batchv1.Job) {
 	j.Spec.Template.Spec.PriorityClassName = "own"
 }
 
-// Jobs of a kind with defaults get them, one that says otherwise keeps its own, and a changed default is that of jobs
+// Jobs of a kind with defaults get them, and a job with values of its own keeps those. A changed default holds for jobs
 // that are not admitted yet.
 func TestJobDefaults(t *testing.T) {
 	c := start(t, "jobdefaults", controlplane.Options{Nodes: 3})
-	c.stopAtTheEnd(t)
 	ns := c.namespace(t, "defaults")
 	for name, value := range map[string]int32{"batch": 7, "own": 9} {
 		_, err := c.kube.SchedulingV1().PriorityClasses().Create(t.Context(),

@@ -104,8 +104,8 @@ func TestPlainPodInAFullQuotaWaitsForTheQuota(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// What is reserved for an admitted unit is kept from plain pods, and they run as soon as it is given back: no event of
-// a pod or a quota tells the scheduler of that.
+// Plain pods cannot use reserved quota of an admitted unit, and run as soon as it is given back. No event of a pod or a
+// quota reports that to the scheduler.
 func TestPlainPodRunsWhenAReservationEnds(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "reserved")
@@ -198,8 +198,8 @@ func TestWakeUps(t *testing.T) {
 	watch.clean(t, map[string]int{ns + "/a": 1, ns + "/b": 1, ns + "/c": 1})
 }
 
-// Two groups of users with quotas of their own share one queue: each job is charged to its own quota, and a full
-// quota of one holds nobody of the other back.
+// Two groups of users with quotas of their own share one queue. Each job is charged to its own quota, and a full quota
+// of one group delays nobody of the other.
 func TestQueueSharedByTwoQuotas(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "shared-queue")

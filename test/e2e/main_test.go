@@ -14,11 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package e2e_test runs jobs through the whole chain on a real control plane: etcd, API server, controller
-// manager, KWOK nodes, the rebuilt scheduler and the controller, each with the shipped rights only.
+// Package e2e_test runs jobs through the whole system on a real control plane. That is etcd, API server, controller
+// manager, KWOK nodes, the rebuilt scheduler and the controller, each with only the shipped rights.
 //
-// What is checked is read from the API and from the store alone. An observer sees every change of every pod from before
-// the first job on, and recomputes from it what no process may break (I1, I3).
+// All checks read the API and the store alone. An observer sees every change of every pod from the first job on, and
+// computes from these whether I1 and I3 hold.
 package e2e_test
 
 import (
@@ -50,6 +50,8 @@ type cluster struct {
 	*controlplane.ControlPlane
 	kube kubernetes.Interface
 	dyn  dynamic.Interface
+	// scheduler is the one whose metrics count.
+	scheduler controlplane.Component
 	// checksVersion is the version of AdmissionChecks; empty is that of the shipped definition.
 	checksVersion string
 	// history of its pods, from the first one on.
@@ -91,7 +93,8 @@ func (c *cluster) Stop() error {
 	return c.ControlPlane.Stop()
 }
 
-// start brings up a control plane with nodes and the CRDs and roles installed, but neither scheduler nor controller.
+// start brings up a control plane with nodes and the CRDs and roles installed, but neither scheduler nor controller. It
+// ends with the test.
 func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 	t.Helper()
 	opts.Components = controlplane.Full()
@@ -99,27 +102,35 @@ func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 		opts.Nodes = nodes
 	}
 	c := startBare(t, name, opts)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := c.install(ctx); err != nil {
-		_ = c.Stop()
-		require.NoError(t, err)
-	}
+	require.NoError(t, c.install(ctx))
 	return c
 }
 
-// startBare brings up the components of a control plane, in which nothing is installed.
+// startBare brings up the components of a control plane, in which nothing is installed. It ends with the test.
 func startBare(t *testing.T, name string, opts controlplane.Options) *cluster {
+	t.Helper()
+	c := startKept(t, name, opts)
+	t.Cleanup(func() {
+		c.showLogs(t)
+		_ = c.Stop()
+	})
+	return c
+}
+
+// startKept is startBare for a cluster that goes on after the test.
+func startKept(t *testing.T, name string, opts controlplane.Options) *cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	opts.Dir = filepath.Join(workDir, name)
 	cp, err := controlplane.Start(ctx, opts)
 	require.NoError(t, err)
-	c := &cluster{ControlPlane: cp}
+	c := &cluster{ControlPlane: cp, scheduler: controlplane.Scheduler}
 	c.history, err = follow(cp.URL(controlplane.Etcd))
 	require.NoError(t, err)
 	c.kube, err = kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
@@ -129,15 +140,19 @@ func startBare(t *testing.T, name string, opts controlplane.Options) *cluster {
 	return c
 }
 
+// showLogs shows how the logs of our processes end if the test failed.
+func (c *cluster) showLogs(t *testing.T) {
+	t.Helper()
+	if t.Failed() {
+		t.Log(c.OwnLogs(40))
+	}
+}
+
 // complete starts scheduler and controller with the shipped configuration, but for audits as often as they may be.
 func (c *cluster) complete(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}), "%s",
-		c.LogTail(controlplane.Scheduler, 20))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}), "%s",
-		c.LogTail(controlplane.Controller, 20))
+	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{Mutate: auditOften}))
+	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 }
 
 func auditOften(config map[string]any) { controlplane.JobQueueArgs(config)["auditInterval"] = "10s" }
@@ -145,7 +160,7 @@ func auditOften(config map[string]any) { controlplane.JobQueueArgs(config)["audi
 // agrees checks that no audit of the running scheduler has found its state to differ from the API (I7).
 func (c *cluster) agrees(t *testing.T) {
 	t.Helper()
-	if !c.Running(controlplane.Scheduler) {
+	if !c.Running(c.scheduler) {
 		return
 	}
 	require.Zero(t, c.metric(t, `scheduler_jobqueue_audits_total{`, `result="Differences"`),
@@ -157,17 +172,15 @@ func (c *cluster) agrees(t *testing.T) {
 func sharedCluster(t *testing.T) *cluster {
 	t.Helper()
 	if shared == nil {
-		c := start(t, "shared", controlplane.Options{})
+		c := startKept(t, "shared", controlplane.Options{Components: controlplane.Full(), Nodes: nodes})
+		require.NoError(t, c.install(t.Context()))
 		shared = c
 		c.complete(t)
 	}
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", shared.LogTail(controlplane.Scheduler, 40))
-			t.Logf("controller:\n%s", shared.LogTail(controlplane.Controller, 40))
-			return
+		if shared.showLogs(t); !t.Failed() {
+			shared.agrees(t)
 		}
-		shared.agrees(t)
 	})
 	return shared
 }

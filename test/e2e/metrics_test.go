@@ -39,7 +39,6 @@ import (
 // Both processes ask the API server who reads their metrics, and whether he may.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	c := start(t, "metrics", controlplane.Options{})
-	t.Cleanup(func() { _ = c.Stop() })
 	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{MetricsSecure: true}))
 	ns := c.namespace(t, "monitoring")
@@ -51,7 +50,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for component, want := range map[controlplane.Component]struct{ none, forged int }{
-		// kube-scheduler has whoever shows no token for system:anonymous.
+		// kube-scheduler takes a caller without a token for system:anonymous.
 		controlplane.Scheduler: {http.StatusForbidden, http.StatusUnauthorized},
 		// controller-runtime says 500 of a token that the API server does not know.
 		controlplane.Controller: {http.StatusUnauthorized, http.StatusInternalServerError},
@@ -117,7 +116,7 @@ func statusOf(t *testing.T, url, token string) int {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // it signs its certificate itself
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the server signs its certificate itself
 	}}
 	response, err := client.Do(request)
 	if err != nil {

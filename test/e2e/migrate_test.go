@@ -37,7 +37,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/command"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/command"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 

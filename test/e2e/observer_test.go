@@ -33,9 +33,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
-// podHistory has a checker judge all pods of a cluster. The store delivers them in its order and without gaps, so the
-// sum over bound pods is exact at every change, whatever is killed meanwhile. The checker takes namespaces for quotas:
-// a test says how much the pods of its own may use together.
+// podHistory lets a checker judge all pods of a cluster. The store delivers them in order and without gaps, so the sum
+// over bound pods is exact at every change, whatever is killed. The checker takes namespaces for quotas: a test says
+// how much the pods of its own may use together.
 type podHistory struct {
 	store *observer.Observer
 	end   context.CancelFunc

@@ -53,9 +53,8 @@ func onNodes(pods []corev1.Pod) (n int) {
 	return n
 }
 
-// A job of five pods that can do with two runs with the three for which there is room; no more is asked for when there
-// is room for the rest. When it loses its admission it has its own number again. Of an Indexed one the completions
-// follow.
+// A job of five pods with a minimum of two runs with the three pods that fit. It does not grow when there is room for
+// the rest. After the loss of its admission it has its own number again. Completions of an Indexed job follow.
 func TestJobsAreAdmittedInPart(t *testing.T) {
 	for name, mode := range map[string]jobOption{"plain": func(*batchv1.Job) {}, "indexed": indexed} {
 		t.Run(name, func(t *testing.T) {

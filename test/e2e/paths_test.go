@@ -17,9 +17,7 @@ limitations under the License.
 package e2e_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
@@ -88,12 +86,8 @@ func ofPlatform(t *testing.T, plain *batchv1.Job) *batchv1.Job {
 // organization. A job that names nothing runs in the quota that the placement of its namespace gives.
 func TestJobsRunByPathsAndPlacement(t *testing.T) {
 	c := start(t, "paths", controlplane.Options{Nodes: 3})
-	c.stopAtTheEnd(t)
 	require.NoError(t, c.Apply(t.Context(), []byte(placement)))
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	c.complete(t)
 	ns, placed := c.namespace(t, "organization1-jobs"), c.namespace(t, "placed")
 	c.quota(t, ns, "organization1", 4, 4, isParent())
 	c.quota(t, ns, "ray", 2, 2, under("organization1"))

@@ -17,7 +17,6 @@ limitations under the License.
 package e2e_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -39,17 +38,8 @@ import (
 // Quota is free and nodes are fragmented: a job is released when all its pods find a node.
 func TestPlacement(t *testing.T) {
 	c := start(t, "placement", controlplane.Options{Nodes: 2, NodeCPU: "4"})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
-		}
-		_ = c.Stop()
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
-	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(ctx,
+	c.complete(t)
+	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(t.Context(),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "AdmissionCheck",
 			"metadata": map[string]any{"name": "nodes"},
@@ -65,7 +55,7 @@ func TestPlacement(t *testing.T) {
 
 	// Two cpus are used on each node: four are free, and no node has three.
 	for _, node := range []string{"node-0000", "node-0001"} {
-		_, err := c.kube.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{
+		_, err := c.kube.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "on-" + node},
 			Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
 				Name: "c", Image: "none", Resources: corev1.ResourceRequirements{
@@ -82,11 +72,11 @@ func TestPlacement(t *testing.T) {
 	require.Contains(t, evicted.Message, "0/2 nodes are available: 2 Insufficient cpu")
 	require.Empty(t, c.podsOf(t, ns, "large"))
 
-	// One that fits goes. The other one follows when a node has room.
+	// A job that fits runs. The other one follows when a node has room.
 	c.create(t, newJob(ns, "small", suspended, ofQuota("placed"), cpu("2"), runs(time.Hour)))
 	c.waitPhase(t, ns, "small", schedulingv1alpha1.PhaseRunning)
-	require.NoError(t, c.kube.CoreV1().Pods(ns).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
-		metav1.ListOptions{FieldSelector: "spec.nodeName=node-0001"}))
+	require.NoError(t, c.kube.CoreV1().Pods(ns).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{FieldSelector: "spec.nodeName=node-0001"}))
 	c.waitPhase(t, ns, "large", schedulingv1alpha1.PhaseRunning)
 	c.agrees(t)
 }

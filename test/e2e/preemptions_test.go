@@ -26,8 +26,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 )
 
 // showPreemptions has a job of one namespace preempt a job of another one. Each namespace has a viewer, and boss is the
@@ -65,14 +64,14 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	require.Contains(t, run("bob", "preemptions", "-n", borrower, "--dry-run"), "would preempt others.")
 
 	// The controller would suspend the victim. Without it, the preemption stays in progress.
-	require.NoError(t, c.Kill(controlplane.Controller))
+	c.scale(t, "koord-queue", controllerDeployment, 0)
 	c.patchQueue(t, "preempt-owner", `{"spec":{"preemption":{"dryRun":false}}}`)
 	c.waitReason(t, borrower, "lent", "Reclaimed")
 	require.Regexp(t, taker+`borrower/job/lent +preempt-borrower +Suspended`, run("boss", "preemptions", "-A"))
 	require.Regexp(t, taker+`\(1 of other namespaces, or deleted\)`, run("olga", "preemptions", "-n", owner))
 	require.Regexp(t, `Preempts, to be admitted:\n.*\n +borrower/job/lent `, run("boss", "why", "own", "-n", owner))
 	require.NotContains(t, run("olga", "why", "own", "-n", owner), "lent")
-	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
+	c.scale(t, "koord-queue", controllerDeployment, 1)
 	c.waitPhase(t, owner, "own", v1alpha1.PhaseRunning)
 
 	const row = `borrower +job/lent +preempt-borrower +preempt-borrower +Reclaimed +`

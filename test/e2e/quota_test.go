@@ -40,8 +40,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// stream is the work of two departments that share a parent, more than fits at any time: jobs of one to three pods of
-// one or two cores, which also borrow from each other.
+// stream is the work of two departments that share a parent, more than fits at any time. It has jobs of one to three
+// pods of one or two cores, which also borrow from each other.
 func stream(namespace string, quotas [2]string, n int) []*batchv1.Job {
 	jobs := make([]*batchv1.Job, 0, n)
 	for i := range n {
@@ -51,16 +51,22 @@ func stream(namespace string, quotas [2]string, n int) []*batchv1.Job {
 	return jobs
 }
 
-// The same work is given to ElasticQuota twice: as jobs through the queue, and as pods at once. What the queue admits
-// fits, so ElasticQuota refuses none of its pods; without it, pods are tried and refused again and again.
+// streams makes the quotas of two departments below a parent that has the cores.
+func (c *cluster) streams(t *testing.T, namespace, name string, cores int) (quotas [2]string) {
+	t.Helper()
+	quotas = [2]string{name + "-a", name + "-b"}
+	c.quota(t, namespace, name+"-parent", cores, cores, isParent())
+	c.quota(t, namespace, quotas[0], cores*2/3, cores, under(name+"-parent"))
+	c.quota(t, namespace, quotas[1], cores/3, cores, under(name+"-parent"))
+	return quotas
+}
+
+// Jobs that the queue admits fit, so ElasticQuota refuses none of their pods.
 func TestElasticQuotaRefusesNoPodOfAnAdmittedJob(t *testing.T) {
 	c := sharedCluster(t)
 	const n, cores = 120, 12
 	ns := c.namespace(t, "stream")
-	quotas := [2]string{"stream-a", "stream-b"}
-	c.quota(t, ns, "stream-parent", cores, cores, isParent())
-	c.quota(t, ns, quotas[0], 8, cores, under("stream-parent"))
-	c.quota(t, ns, quotas[1], 4, cores, under("stream-parent"))
+	quotas := c.streams(t, ns, "stream", cores)
 	watch := observe(t, c, map[string]int{ns: cores})
 	uncounted, limit := c.beyondRuntime(t, "Uncounted"), c.beyondRuntime(t, "Limit")
 	jobs := stream(ns, quotas, n)
@@ -72,9 +78,15 @@ func TestElasticQuotaRefusesNoPodOfAnAdmittedJob(t *testing.T) {
 		"%v that ElasticQuota had not counted yet, %v beyond its limit",
 		n, c.beyondRuntime(t, "Uncounted")-uncounted, c.beyondRuntime(t, "Limit")-limit)
 	require.Zero(t, c.metric(t, `scheduler_jobqueue_pods_beyond_runtime_total{`, `result="Refuse"`, `quota="stream-`))
+}
 
+// Without the queue ElasticQuota tries and refuses pods of the same work again and again.
+func TestPodsWithoutAQueueAreRefused(t *testing.T) {
+	c := sharedCluster(t)
+	const n, cores = 120, 12
 	bare := c.namespace(t, "bare-stream")
-	watch = observe(t, c, map[string]int{bare: cores})
+	quotas := c.streams(t, bare, "bare-stream", cores)
+	watch := observe(t, c, map[string]int{bare: cores})
 	total := 0
 	for _, j := range stream(bare, quotas, n) {
 		for i := range *j.Spec.Parallelism {
@@ -136,8 +148,8 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 // atOnce has jobs of a queue be preempted however short they run.
 const atOnce = `{"spec":{"preemption":{"minRunTimeSeconds":0}}}`
 
-// The owner of a min gets it back while jobs that borrow it run: as many of them as it needs are suspended, those of
-// the least priority, and run again later. Each job ends once.
+// The owner of a min gets it back while jobs that borrow it run. As many of them as needed are suspended, those of the
+// least priority, and run again later. Each job ends once.
 func TestAMinIsTakenBack(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "reclaim")
@@ -217,9 +229,9 @@ func TestAProcessIsKilledAmidAPreemption(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// A job takes what one of lower priority holds in its queue and quota. The victim is suspended, waits before those that
-// came after it, and runs again when the other has ended. Each job ends once. A job of the greatest class, in a
-// namespace that allows no priority, takes nothing and gets nothing that was taken.
+// A job takes quota of one with lower priority in its queue and quota. The victim is suspended, waits before later
+// jobs, and runs again after the other has ended. Each job ends once. A job of the greatest class, in a namespace that
+// allows no priority, takes nothing and gets no taken quota.
 func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "within-queue")
@@ -268,8 +280,8 @@ func TestAHigherPriorityTakesWithinItsQueue(t *testing.T) {
 	watch.clean(t, nil)
 }
 
-// A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all
-// while its jobs run and wait: what runs is left alone and keeps counting, and what waits goes on at once.
+// A quota shrinks below its use, grows, moves to another parent, and is deleted and created again, while its jobs run
+// and wait. Running jobs stay and keep counting, and pending ones continue at once.
 func TestQuotaChangesUnderLoad(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "changes")
@@ -288,7 +300,7 @@ func TestQuotaChangesUnderLoad(t *testing.T) {
 	}
 	full()
 	c.setQuotaMax(t, ns, "changes", 2)
-	watch.atMost(ns, 6) // what runs is not killed
+	watch.atMost(ns, 6) // running jobs are not killed
 	require.Eventually(t, func() bool { return watch.boundCPU(ns) <= 2000 }, soon, pace/4,
 		"nothing new is admitted above the new limit")
 	watch.atMost(ns, 2)
@@ -314,12 +326,10 @@ func TestQuotaChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// Koordinator forgets the pods of a quota that is deleted, also when it is made again. No audit takes that for a
-// difference, and what is said to be missing follows from what the units hold. A quota that is replaced is away for so
-// short that nobody sees it missing.
+// Koordinator forgets the pods of a deleted quota, even if it is created again. No audit reports that as a difference,
+// and reported shortages follow from held quota. A replaced quota is absent so briefly that nobody sees it missing.
 func TestAQuotaThatGoesWhileItsPodsRun(t *testing.T) {
 	c := start(t, "quota-goes", controlplane.Options{})
-	t.Cleanup(func() { _ = c.Stop() })
 	c.complete(t)
 	audits := func() float64 { return c.metric(t, `scheduler_jobqueue_audits_total{`) }
 	afterAudits := func(t *testing.T, n float64) {
@@ -363,17 +373,10 @@ func TestAQuotaThatGoesWhileItsPodsRun(t *testing.T) {
 // Two trees have totals of their own (feature MultiQuotaTree): a full tree keeps nobody of the other waiting.
 func TestTreesDoNotCompete(t *testing.T) {
 	c := start(t, "trees", controlplane.Options{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
-		}
-		_ = c.Stop()
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t,
-		c.StartScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"--feature-gates=MultiQuotaTree=true"}}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{
+		Args: []string{"--feature-gates=MultiQuotaTree=true"},
+	}))
+	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	limits := map[string]int{}
 	for _, tree := range []string{"left", "right"} {
 		c.namespace(t, tree)
@@ -422,7 +425,7 @@ func (c *cluster) beyondRuntime(t *testing.T, cause string) float64 {
 // metric sums the samples of the scheduler's metrics that contain all of the parts.
 func (c *cluster) metric(t *testing.T, parts ...string) float64 {
 	t.Helper()
-	return c.metricOf(t, controlplane.Scheduler, parts...)
+	return c.metricOf(t, c.scheduler, parts...)
 }
 
 // metricOf sums those of a process.

@@ -33,17 +33,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// The jobs of examples/gpus/types list two types of cards: two come to nodes of the first type, two to nodes of the
-// second, and the fifth waits. A job that waits again has its template as its owner wrote it.
+// The jobs of examples/gpus/types list two types of cards. Two run on nodes of the first type, two on nodes of the
+// second, and the fifth waits. A job that waits again has the template of its owner.
 func TestTypesOfCards(t *testing.T) {
 	c := start(t, "types", controlplane.Options{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
 	ctx := t.Context()
 	read := func(file string) []byte {
 		content, err := os.ReadFile(filepath.Join("../../examples/gpus/types", file))
@@ -51,8 +44,7 @@ func TestTypesOfCards(t *testing.T) {
 		return content
 	}
 	require.NoError(t, c.Apply(ctx, read("nodes.yaml")))
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	c.complete(t)
 	c.namespace(t, "research")
 	require.NoError(t, c.Apply(ctx, read("quotas.yaml")))
 	job := func(i int, edits ...func(*batchv1.Job)) string {

@@ -29,8 +29,8 @@ import (
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// A tree that is installed beside a running controller limits jobs like quotas that were made by hand, the number of
-// jobs included; deleting it takes its quotas and their default queues away.
+// A tree that is installed while the controller runs limits jobs like quotas made by hand, including the number of
+// jobs. Its deletion removes its quotas and their default queues.
 func TestTreeOfQuotas(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "trees")

@@ -41,8 +41,8 @@ func (c *cluster) told(t *testing.T, namespace, job, reason string) (notes []str
 	return notes
 }
 
-// Whoever waits has a reason that is true, behind the first of its like too, in its unit and once at its job. The
-// columns of the unit say what it came to.
+// Every pending job has a true reason in its unit and in one event, even behind the first of its kind. The columns of
+// the unit show its queue and quota.
 func TestWhoWaitsCanReadWhy(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "readers")
@@ -80,7 +80,7 @@ func TestWhoWaitsCanReadWhy(t *testing.T) {
 	}
 }
 
-// What cannot be is said when the job is queued.
+// Doubts about a job are reported when it is queued.
 func TestAJobThatCannotRunIsDoubted(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "doubts")
@@ -88,6 +88,14 @@ func TestAJobThatCannotRunIsDoubted(t *testing.T) {
 	c.create(t, newJob(ns, "huge", suspended, ofQuota("doubts"), cpu("3000"), runs(time.Second)))
 	c.waitEvent(t, ns, "huge", "Doubtful")
 	require.Contains(t, c.told(t, ns, "huge", "Doubtful")[0], "3k of cpu, and no node that is there now has as much")
+	c.create(t, newJob(ns, "elsewhere", suspended, ofQuota("doubts"), cpu("5000"), onNoNode))
+	c.waitEvent(t, ns, "elsewhere", "Doubtful")
+	const selects = "no node that is there now has the labels and names that a pod of elsewhere selects (recorded-on=true)"
+	require.Contains(t, c.told(t, ns, "elsewhere", "Doubtful")[0], selects)
+	c.bind(t, "doubter", "cluster-admin", ns)
+	why, err := c.kubectlJobqueue(t, "doubter", "why", "elsewhere", "-n", ns)
+	require.NoError(t, err)
+	require.Contains(t, why, selects)
 	c.create(t, newJob(ns, "gang", suspended, ofQuota("doubts"), pods(2), gang("gang", 3), runs(time.Second)))
 	c.waitEvent(t, ns, "gang", "Doubtful")
 	require.Contains(t, c.told(t, ns, "gang", "Doubtful")[0], "asks for 3 pods and the job has 2")

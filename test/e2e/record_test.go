@@ -41,8 +41,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// The environment variables by which hack/record-release.sh says what to record: the tree of the release, where its
-// scheduler and controller were built, its commit, and the directory to write.
+// The environment variables of hack/record-release.sh: the tree of the release, the directory of its scheduler and
+// controller, its commit, and the directory to write.
 const (
 	recordSource = "JOBQUEUE_RECORD_SOURCE"
 	recordBin    = "JOBQUEUE_RECORD_BIN"
@@ -73,13 +73,6 @@ func TestRecordRelease(t *testing.T) {
 		t.Skip("hack/record-release.sh runs it")
 	}
 	c := startBare(t, "record", controlplane.Options{Components: controlplane.Full(), Nodes: 3, NodeCPU: "16"})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	r := &recording{manifests: installable(t, source)}
@@ -149,7 +142,7 @@ func ofClass(name string) jobOption {
 
 func onNoNode(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{noNode: "true"} }
 
-// makeRecordedWork makes one namespace for each thing that TestUpgrade looks at, and waits until all is as it is to be
+// makeRecordedWork makes one namespace for each case of TestUpgrade, and waits until everything is ready to be
 // recorded. The controller has ended then.
 func (c *cluster) makeRecordedWork(t *testing.T) {
 	t.Helper()
@@ -312,7 +305,7 @@ func (c *cluster) makeOver(t *testing.T) {
 	c.waitPhase(t, "over", "evicted", schedulingv1alpha1.PhaseEnqueued)
 }
 
-// makeParked: what the scheduler parks and what the controller does.
+// makeParked: units that the scheduler parks, and units that the controller parks.
 func (c *cluster) makeParked(t *testing.T) {
 	t.Helper()
 	c.create(t,

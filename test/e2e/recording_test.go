@@ -37,7 +37,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// recording is what the processes of a release left in the API server, and what was installed with them.
+// recording has the objects that the processes of a release left in the API server, and the installed manifests.
 type recording struct {
 	release
 	// manifests are what was applied to install the release, as YAML.
@@ -124,7 +124,7 @@ func decodeStored(t *testing.T, value []byte) *unstructured.Unstructured {
 	return o
 }
 
-// writeFiles makes the directory of the recording anew.
+// writeFiles replaces the directory of the recording.
 func (r *recording) writeFiles(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -226,8 +226,8 @@ func shift(value any, by time.Duration) any {
 	return value
 }
 
-// place writes the objects into the store of a cluster that serves their kinds, as they were, with UIDs, generations
-// and statuses, which no request could. The API server reads JSON where it writes protobuf.
+// place writes the objects into the store of a cluster that serves their kinds. They keep UIDs, generations and
+// statuses, which no request could set. The API server also reads JSON in place of protobuf.
 func (r *recording) place(t *testing.T, c *cluster) {
 	t.Helper()
 	client := c.storeClient(t)

@@ -17,7 +17,6 @@ limitations under the License.
 package e2e_test
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -54,18 +53,8 @@ func (c *cluster) noReservations(t *testing.T) {
 // Koordinator's scheduler says whether all pods of a job find a node, and keeps these nodes for them.
 func TestReservations(t *testing.T) {
 	c := start(t, "reservations", controlplane.Options{Nodes: 2, NodeCPU: "4"})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
-	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(ctx,
+	c.complete(t)
+	_, err := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("admissionchecks")).Create(t.Context(),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "AdmissionCheck",
 			"metadata": map[string]any{"name": "nodes"},
@@ -77,7 +66,7 @@ func TestReservations(t *testing.T) {
 	c.patchQueue(t, "reserved", `{"spec":{"admissionChecks":[{"name":"nodes"}]}}`)
 
 	// A Reservation leaves one cpu of its node free, so a pod that runs there has taken it.
-	watched, err := c.dyn.Resource(reservations).Watch(ctx, metav1.ListOptions{})
+	watched, err := c.dyn.Resource(reservations).Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	c.create(t, newJob(ns, "fits", suspended, ofQuota("reserved"), cpu("3"), pods(2), gang("fits", 2), runs(time.Hour)))
 	c.waitPhase(t, ns, "fits", schedulingv1alpha1.PhaseRunning)
@@ -116,11 +105,11 @@ func TestReservations(t *testing.T) {
 	c.create(t, newJob(ns, "deleted", suspended, ofQuota("reserved"), cpu("2"), runs(time.Hour)))
 	require.Eventually(t, func() bool { return len(c.reservations(t)) == 1 }, soon, pace)
 	require.NoError(t, c.Kill(controlplane.Controller))
-	require.NoError(t, c.kube.BatchV1().Jobs(ns).Delete(ctx, "deleted", metav1.DeleteOptions{
+	require.NoError(t, c.kube.BatchV1().Jobs(ns).Delete(t.Context(), "deleted", metav1.DeleteOptions{
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
 	require.Eventually(t, func() bool { return c.unit(t, ns, "deleted") == nil }, soon, pace)
 	require.Len(t, c.reservations(t), 1)
-	require.NoError(t, c.Restart(ctx, controlplane.Controller))
+	require.NoError(t, c.Restart(t.Context(), controlplane.Controller))
 	c.noReservations(t)
 	c.agrees(t)
 }

@@ -26,10 +26,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// screens is what three persons see. E2E_GOLDEN=1 writes it anew.
+// screens is the output for three persons. E2E_GOLDEN=1 rewrites it.
 const screens = "testdata/screens.txt"
 
-// What differs from run to run: ages, times, and the width of columns that hold them.
+// Parts that differ from run to run: ages, times, and the width of columns that hold them.
 var (
 	ages   = regexp.MustCompile(`(?m)\b\d+(d|h|m|s)(\d+(m|s))?( |$)`)
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z|\b\d\d:\d\d:\d\d\b`)
@@ -37,8 +37,8 @@ var (
 	ends   = regexp.MustCompile(`(?m) +$`)
 )
 
-// showScreens runs the commands that only read as a submitter, the lead of a department and the operator of the
-// cluster, and compares what they see with the golden file.
+// showScreens runs the reading commands as three persons: a submitter, the lead of a department and the operator of the
+// cluster. It compares their output with the golden file.
 func (c *cluster) showScreens(t *testing.T, red string) {
 	t.Helper()
 	var seen strings.Builder

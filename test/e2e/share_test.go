@@ -31,7 +31,7 @@ import (
 // it can get and keeps nobody waiting.
 func TestAJobLargerThanItsShareStarts(t *testing.T) {
 	const each = 48 // enough to wait still when larger has been told why it waits
-	c, _ := visibilityCluster(t, "share")
+	c := visibilityCluster(t, "share")
 	c.bind(t, "root", "cluster-admin", "")
 	ns := c.namespace(t, "share")
 	c.quota(t, ns, "all", 15, 15, isParent())

@@ -38,7 +38,7 @@ import (
 
 // An admitted job that does not run says why within a minute: on its unit, in an event and in `kubectl jobqueue why`.
 func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
-	c, _ := visibilityCluster(t, "silent")
+	c := visibilityCluster(t, "silent")
 	ns, full := c.namespace(t, "silent"), c.namespace(t, "silent-full")
 	c.quota(t, ns, "silent", 12, 16)
 	c.quota(t, full, "silent-full", 2, 16)

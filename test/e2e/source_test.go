@@ -71,8 +71,8 @@ func (c *cluster) installTrees(ctx context.Context) error {
 		"--set=elasticQuotaTree.enabled=true")
 }
 
-// remove removes what install has installed, and checks that the cluster has no more of it. Helm keeps the definitions,
-// and the policy by which the API server goes on watching parameters.
+// remove removes the installation, and checks that nothing of it is left. Helm keeps the definitions, and the policy by
+// which the API server goes on watching parameters.
 func (c *cluster) remove(t *testing.T) {
 	t.Helper()
 	kept := map[string]int{}

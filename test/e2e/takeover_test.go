@@ -47,13 +47,6 @@ func TestStandAloneKoordQueueIsReplaced(t *testing.T) {
 	u := &upgrade{old: old, cluster: startBare(t, "takeover", controlplane.Options{
 		Components: controlplane.Minimal(),
 	})}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", u.LogTail(controlplane.Scheduler, 40),
-				u.LogTail(controlplane.Controller, 40))
-		}
-		_ = u.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 
@@ -129,7 +122,7 @@ func takenOverGoesOn(t *testing.T, u *upgrade) {
 	for _, name := range []string{"preempted", "backoff", "stuck", "sched-ready", "sched-succeed", "sched-failed"} {
 		u.waitPhase(t, "waits", name, schedulingv1alpha1.PhaseSucceed)
 	}
-	// What pods on nodes use is not held a second time; a unit without pods holds what it was admitted with.
+	// The use of pods on nodes is not held twice. A unit without pods holds the amount of its admission.
 	for quota, outstanding := range map[string]float64{
 		"full": 0, "late-team": 0, "rolling": 0, "elsewhere": 0, "hand": 1000,
 	} {
@@ -153,8 +146,8 @@ func takenOverGoesOn(t *testing.T, u *upgrade) {
 	}
 }
 
-// Without their operator these jobs make no pods. What their pods take was counted otherwise for one of them, so that
-// it waits again at its place.
+// Without their operator these jobs make no pods. One of them had another count of its pods, so it waits again at its
+// position.
 func otherKindsGoOn(t *testing.T, u *upgrade) {
 	jobs := u.dyn.Resource(schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"})
 	for name, attempt := range map[string]int64{"dequeued": 0, "estimated": 1, "waits": 1} {

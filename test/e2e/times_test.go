@@ -63,8 +63,8 @@ func (c *cluster) deactivated(t *testing.T, namespace, name, reason string) {
 	}, soon, pace, "%s was not made inactive for %s", name, reason)
 }
 
-// A job that no node is good enough for, and one that runs for longer than it may, give their quota back, and are tried
-// again when somebody says so.
+// A job that fits no node, and one that runs for too long, give their quota back. They are tried again when somebody
+// reactivates them.
 func TestTimeIsUp(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "time-is-up")
@@ -141,8 +141,8 @@ func TestTheOwnerSuspendsAJob(t *testing.T) {
 	require.NotContains(t, c.job(t, ns, "mine").Annotations, schedulingv1alpha1.AnnotationHold)
 }
 
-// Either process is killed between the end of a time and what follows from it: the job gives its quota back once, the
-// next one has it, and afterwards the first has its turn again.
+// Either process is killed between the end of a time and its consequence. The job gives its quota back once, the next
+// one gets it, and afterwards the first has its turn again.
 func TestAProcessIsKilledAmidATimeout(t *testing.T) {
 	c := sharedCluster(t)
 	for _, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller} {
@@ -158,7 +158,7 @@ func TestAProcessIsKilledAmidATimeout(t *testing.T) {
 		require.Eventually(t, func() bool { return len(c.podsOf(t, ns, "nowhere")) == 1 }, soon, pace)
 		require.NoError(t, c.Kill(component))
 		if component == controlplane.Controller {
-			// The scheduler takes the admission back meanwhile, and nobody is there to suspend the job.
+			// The scheduler takes the admission back, and nobody is there to suspend the job.
 			c.waitPhase(t, ns, "nowhere", schedulingv1alpha1.PhaseTimeoutBackoff)
 			require.False(t, *c.job(t, ns, "nowhere").Spec.Suspend)
 		}

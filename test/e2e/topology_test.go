@@ -51,8 +51,8 @@ spec:
   - {topologyLayer: NodeTopologyLayer, parentTopologyLayer: SwitchLayer}
 `
 
-// usersReservation is one that a user makes, not the controller. It names no quota: Koordinator compares it with the
-// runtime of a quota that it names, and never adds it to what that quota is asked for.
+// usersReservation is a Reservation that a user makes. It names no quota: Koordinator compares a Reservation with the
+// runtime of its quota, and never adds it to the demand of that quota.
 const usersReservation = `
 apiVersion: scheduling.koordinator.sh/v1alpha1
 kind: Reservation
@@ -71,13 +71,6 @@ spec:
 // Koordinator places the pods of admitted jobs by devices, network and Reservations, and the quota counts requests.
 func TestTopology(t *testing.T) {
 	c := start(t, "topology", controlplane.Options{Nodes: 4, NodeCPU: "4"})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
-				c.LogTail(controlplane.Controller, 40))
-		}
-		_ = c.Stop()
-	})
 	for i := range 4 {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"%s":"s%d"}}}`, topologyLabel, i/2)
 		_, err := c.kube.CoreV1().Nodes().Patch(t.Context(), controlplane.NodeName(i), types.MergePatchType, []byte(patch),
@@ -85,8 +78,7 @@ func TestTopology(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, c.Apply(t.Context(), []byte(topology)))
-	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
-	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
+	c.complete(t)
 
 	t.Run("a gang below one switch of the network", func(t *testing.T) {
 		ns := c.namespace(t, "gathered")

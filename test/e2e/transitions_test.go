@@ -46,8 +46,8 @@ func TestFailedJobGivesItsQuotaBack(t *testing.T) {
 	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
 }
 
-// A unit that is made inactive while its job runs loses its admission: the job is suspended, its pods go, its quota is
-// free; made active again it is admitted again.
+// A unit that is deactivated while its job runs loses its admission. The job is suspended, its pods end, and its quota
+// is free. After a reactivation it is admitted again.
 func TestDeactivatedJobIsSuspendedAndComesBack(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "deactivated")

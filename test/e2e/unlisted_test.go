@@ -76,16 +76,10 @@ func (c *cluster) serve(t *testing.T, name, version string) {
 	}, soon, pace)
 }
 
-// Operators were removed and left their definitions, whose objects nobody converts any more: the queue starts all the
-// same, asks the checks that it can read, and follows the jobs once they can be read.
+// Removed operators left their definitions, whose objects nobody converts any more. The queue starts all the same, asks
+// the readable checks, and follows the jobs once they are readable.
 func TestConversionWebhooksAreDead(t *testing.T) {
 	c := start(t, "dead-webhooks", controlplane.Options{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
-		}
-		_ = c.Stop()
-	})
 	require.NoError(t, c.Apply(t.Context(), []byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

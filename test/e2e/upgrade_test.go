@@ -38,7 +38,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
@@ -82,13 +82,6 @@ func upgradeFrom(t *testing.T, old *recording) {
 	u := &upgrade{old: old, cluster: startBare(t, "upgrade", controlplane.Options{
 		Components: controlplane.Minimal(),
 	})}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", u.LogTail(controlplane.Scheduler, 40),
-				u.LogTail(controlplane.Controller, 40))
-		}
-		_ = u.Stop()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 
@@ -135,8 +128,8 @@ type upgrade struct {
 	watch *watched
 }
 
-// settle waits until the new processes have dealt with all that they found: a job that comes after it has run, and an
-// audit has found nothing.
+// settle waits until the new processes have handled everything that they found: a later job has run, and an audit has
+// found nothing.
 func (u *upgrade) settle(t *testing.T) {
 	t.Helper()
 	ns := u.namespace(t, "after")
@@ -200,7 +193,7 @@ func uidsOf(pods []corev1.Pod) (uids []types.UID) {
 	return uids
 }
 
-// Not one pod goes or comes, and what each unit holds is what it held.
+// No pod starts or ends, and each unit holds its former amount.
 func (u *upgrade) runningIsLeftAlone(t *testing.T) {
 	running := u.units(t, schedulingv1alpha1.PhaseRunning)
 	require.NotEmpty(t, running)
@@ -246,7 +239,7 @@ func (u *upgrade) waitingIsNotRewritten(t *testing.T) {
 	for _, namespace := range []string{"mapped", "grown"} {
 		require.Equal(t, schedulingv1alpha1.PhaseEnqueued, u.unit(t, namespace, "next").Status.Phase, namespace)
 	}
-	// What nothing is admitted in any more, it says to those that wait.
+	// Queues without any admission tell their pending units so.
 	u.waitReason(t, "guests", "next", "QuotaNotInQueue")
 	u.waitReason(t, "builtin", "huge", "QuotaNotNamed")
 }
@@ -308,7 +301,8 @@ func (u *upgrade) unresumedGoesOn(t *testing.T) {
 }
 
 // A unit that holds quota without a pod on a node keeps it until a time-out of this release, counted from its
-// admission, and for five minutes after a process has started: nobody may have placed its pods before.
+// admission. It also keeps it for five minutes after the start of a process, because nobody may have placed its pods
+// before.
 func (u *upgrade) heldGoesOn(t *testing.T) {
 	for _, name := range []string{"by-hand", "unbound", "unbound-for-days"} {
 		before, now := u.recorded(t, "held", name), u.unit(t, "held", name)
@@ -318,7 +312,7 @@ func (u *upgrade) heldGoesOn(t *testing.T) {
 	u.samePods(t, "held", "unbound")
 	u.waitPhase(t, "held", "by-hand-waiting", schedulingv1alpha1.PhaseEnqueued)
 
-	// A node comes that it fits on; whoever made the unit by hand is done.
+	// A node appears that it fits on, and the author of the unit is done.
 	_, err := u.kube.CoreV1().Nodes().Patch(t.Context(), controlplane.NodeName(0), types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"`+noNode+`":"true"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -385,7 +379,7 @@ func (u *upgrade) othersFollow(t *testing.T) {
 	pods := map[string]int{}
 	for _, before := range u.units(t, schedulingv1alpha1.PhaseRunning) {
 		if before.Namespace == "again" {
-			continue // it has been away meanwhile
+			continue // away for a while
 		}
 		u.samePods(t, before.Namespace, before.Name)
 		pods[before.Namespace+"/"+before.Name] = len(u.podUIDs(before.Namespace, before.Name))
@@ -494,7 +488,7 @@ func (h *unitHistory) versions(namespace, name string) int {
 	return len(h.states[namespace+"/"+name])
 }
 
-// rewritten says whether anything of a unit but its status was ever written.
+// rewritten says whether anything of a unit except its status was ever written.
 func (h *unitHistory) rewritten(key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -530,7 +524,7 @@ func (h *unitHistory) admittedIn(namespace string) []string {
 	return slices.Clone(h.admitted[namespace])
 }
 
-// clean checks that no namespace ever held more than it has, and that no job was suspended but those that had to be.
+// clean checks that no namespace ever held more than its quota, and that only the given jobs were suspended.
 func (h *unitHistory) clean(t *testing.T, suspended ...string) {
 	t.Helper()
 	h.catchUp(t)

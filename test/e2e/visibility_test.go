@@ -18,17 +18,19 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,33 +43,43 @@ import (
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 const visibilityAPI = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"
 
-// visibilityCluster is a cluster whose scheduler serves the aggregated API behind the aggregation layer, and what two
-// departments with a blocking queue for both have in it. It returns the address of the scheduler as well.
-func visibilityCluster(t *testing.T, name string) (c *cluster, direct string) {
+// The Deployments that visibilityCluster runs, and the only replica of the scheduler.
+const (
+	schedulerDeployment  = "koord-jobqueue-scheduler"
+	controllerDeployment = "jobqueue-controller"
+
+	schedulerReplica controlplane.Component = schedulerDeployment + "-0"
+)
+
+// visibilityCluster is a cluster that runs what is installed, so that the scheduler serves the aggregated API behind
+// the aggregation layer.
+func visibilityCluster(t *testing.T, name string) *cluster {
 	t.Helper()
-	c = start(t, name, controlplane.Options{Nodes: 2})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
-		}
-		_ = c.Stop()
-	})
-	port, err := controlplane.VisibilityPort()
+	c := start(t, name, controlplane.Options{Nodes: 2, Progress: func(message string) {
+		fmt.Fprintln(os.Stderr, name+":", message)
+	}})
+	c.scheduler = schedulerReplica
+	require.NoError(t, c.StartInstalled(t.Context()))
+	return c
+}
+
+// scale has a Deployment run, or not.
+func (c *cluster) scale(t *testing.T, namespace, name string, replicas int32) {
+	t.Helper()
+	_, err := c.kube.AppsV1().Deployments(namespace).UpdateScale(t.Context(), name, &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
+	}, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{VisibilityPort: port}), "%s",
-		c.LogTail(controlplane.Scheduler, 20))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}), "%s",
-		c.LogTail(controlplane.Controller, 20))
-	require.NoError(t, c.InstallVisibility(ctx, port, false), "%s", c.LogTail(controlplane.Scheduler, 40))
-	return c, controlplane.LoopbackURL(port)
+	require.Eventually(t, func() bool {
+		return c.Running(controlplane.Component(name+"-0")) == (replicas > 0)
+	}, soon, pace)
 }
 
 // as is a client of somebody who has the rights of bindings alone.
@@ -160,7 +172,7 @@ func (c *cluster) sharedQueue(t *testing.T) (red, blue string) {
 
 // Each sees what its rights say: a department its own units in full, and of those of others place and size.
 func TestVisibilityIsFilteredByRights(t *testing.T) {
-	c, direct := visibilityCluster(t, "visibility")
+	c := visibilityCluster(t, "visibility")
 	red, blue := c.sharedQueue(t)
 	c.bind(t, "rose", "jobqueue-viewer", red)
 	c.bind(t, "boss", "jobqueue-operator", "")
@@ -200,6 +212,29 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		all, err := c.kubectlJobqueue(t, "boss", "list", "-A", "-o", "name")
 		require.NoError(t, err)
 		require.Len(t, strings.Fields(all), 4)
+	})
+
+	t.Run("kubectl jobqueue forecasts to each what he may see", func(t *testing.T) {
+		when, err := c.kubectlJobqueue(t, "rose", "when", "second", "-n", red)
+		require.NoError(t, err)
+		t.Log("\n" + when)
+		require.Contains(t, when, "no time is known: QuotaExceeded: ")
+		require.Contains(t, when, "nothing says for how long 1 job will hold quota (red/running)\n")
+		_, err = c.kubectlJobqueue(t, "rose", "when", "secret", "-n", blue)
+		require.ErrorContains(t, err, "forbidden")
+		c.patchQueue(t, "shared", `{"spec":{"executionTime":{"defaultSeconds":7200}}}`)
+		require.Eventually(t, func() bool {
+			when, err = c.kubectlJobqueue(t, "rose", "when", "second", "-n", red)
+			return err == nil && strings.HasPrefix(when, "about ")
+		}, soon, pace)
+		t.Log("\n" + when)
+		require.Regexp(t, `^about .*\d\d:\d\d \(in .*\), at the latest .*\d\d:\d\d; 1 job ahead\n`+
+			`rests on: time limits of 2 jobs\n`, when)
+		require.NotContains(t, when, "secret")
+		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
+		require.NoError(t, err)
+		require.Contains(t, why, "\n  Admitted:   about ")
+		c.patchQueue(t, "shared", `{"spec":{"executionTime":null}}`)
 	})
 
 	t.Run("kubectl jobqueue shows each the past that he may see", func(t *testing.T) {
@@ -289,6 +324,10 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		require.NotContains(t, unit.Status.Message, blue, "nor does the object say whose claim it is")
 	})
 	t.Run("anonymous reads nothing", func(t *testing.T) {
+		service, err := c.kube.CoreV1().Services("koordinator-system").Get(t.Context(), "koord-jobqueue-visibility",
+			metav1.GetOptions{})
+		require.NoError(t, err)
+		direct := fmt.Sprintf("https://%s:%d", service.Spec.ClusterIP, service.Spec.Ports[0].Port)
 		for name, headers := range map[string]map[string]string{
 			"no identity":     {},
 			"a claimed one":   {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"},
@@ -299,9 +338,9 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		own := map[string]string{"Authorization": "Bearer " + c.RESTConfig(controlplane.KWOKIdentity).BearerToken}
 		require.Equal(t, http.StatusForbidden, get(t, direct+visibilityAPI+"/queues", own))
 		require.Equal(t, http.StatusNotFound,
-			get(t, c.URL(controlplane.Scheduler)+"/apis/v1/plugins/JobQueue/queues", nil), "the plain port")
-		require.Equal(t, http.StatusNotFound, get(t, c.URL(controlplane.Scheduler)+"/debug/pprof/", nil))
-		require.Equal(t, http.StatusNotFound, get(t, c.URL(controlplane.Scheduler)+"/debug/flags/v", nil))
+			get(t, c.URL(schedulerReplica)+"/apis/v1/plugins/JobQueue/queues", nil), "the plain port")
+		require.Equal(t, http.StatusNotFound, get(t, c.URL(schedulerReplica)+"/debug/pprof/", nil))
+		require.Equal(t, http.StatusNotFound, get(t, c.URL(schedulerReplica)+"/debug/flags/v", nil))
 	})
 	t.Run("kubectl jobqueue shows each the preemptions that he may see", c.showPreemptions)
 	t.Run("kubectl jobqueue shows what would be in an observed namespace", c.observes)
@@ -350,9 +389,9 @@ func (c *cluster) available(t *testing.T) bool {
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// What is the price of an APIService, and how to stop paying it: docs/operators/visibility.md.
+// The cost of an APIService, and how to avoid it: docs/operators/visibility.md.
 func TestNoNamespaceGoesWhileNobodyAnswers(t *testing.T) {
-	c, _ := visibilityCluster(t, "visibility-away")
+	c := visibilityCluster(t, "visibility-away")
 	c.namespace(t, "before")
 	gone := func(name string) bool {
 		_, err := c.kube.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
@@ -362,7 +401,7 @@ func TestNoNamespaceGoesWhileNobodyAnswers(t *testing.T) {
 	require.NoError(t, namespaces.Delete(t.Context(), "before", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool { return gone("before") }, soon, pace)
 
-	require.NoError(t, c.StopComponent(controlplane.Scheduler))
+	c.scale(t, "koordinator-system", schedulerDeployment, 0)
 	begin := time.Now()
 	require.Eventually(t, func() bool { return !c.available(t) }, 2*soon, pace)
 	t.Logf("the API server noticed after %s", time.Since(begin).Round(time.Second))

@@ -53,7 +53,8 @@ type budget struct {
 
 // figures are by type (package.Type) for Methods and Files, and by package for Lines.
 type figures struct {
-	// Methods of a type; methods of an embedded type of this module count too.
+	// Methods of a type. Functions of its package that take it first count too, and methods of an embedded type of this
+	// module.
 	Methods map[string]int `json:"methods,omitempty"`
 	// Files that declare methods of a type.
 	Files map[string]int `json:"files,omitempty"`
@@ -129,8 +130,8 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// compare holds what was measured against the figures of what is over the limit. It lowers those if it is told to, and
-// rounds them up to a step.
+// compare checks measured figures against the limit or the recorded figure. With -lower-budget it lowers the recorded
+// ones, rounded up to a step.
 func compare(t *testing.T, what string, step int, over, measured map[string]int, limit func(string) int) {
 	for _, name := range slices.Sorted(maps.Keys(measured)) {
 		is, allowed := measured[name], limit(name)
@@ -164,6 +165,7 @@ type declared struct {
 func measure(t *testing.T) figures {
 	t.Helper()
 	types, lines := map[string]*declared{}, map[string]int{}
+	var takenFirst []string // the types that functions take first
 	of := func(name string) *declared {
 		if types[name] == nil {
 			types[name] = &declared{files: map[string]bool{}}
@@ -171,7 +173,7 @@ func measure(t *testing.T) figures {
 		return types[name]
 	}
 	goFiles(t, func(file string) {
-		if !below("apis", "cmd", "pkg")(file) || strings.HasSuffix(file, "_test.go") {
+		if !below("apis", "cmd", "internal", "pkg")(file) || strings.HasSuffix(file, "_test.go") {
 			return
 		}
 		text, err := os.ReadFile(filepath.Join(root, file))
@@ -190,6 +192,8 @@ func measure(t *testing.T) figures {
 					receiver := of(pkg + "." + typeName(d.Recv.List[0].Type))
 					receiver.methods++
 					receiver.files[file] = true
+				} else if parameters := d.Type.Params.List; len(parameters) > 0 {
+					takenFirst = append(takenFirst, pkg+"."+typeName(parameters[0].Type))
 				}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
@@ -200,6 +204,11 @@ func measure(t *testing.T) figures {
 			}
 		}
 	})
+	for _, name := range takenFirst {
+		if d := types[name]; d != nil {
+			d.methods++
+		}
+	}
 	found := figures{Methods: map[string]int{}, Files: map[string]int{}, Lines: lines}
 	for name, d := range types {
 		found.Methods[name] = promoted(types, name)

@@ -24,6 +24,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,18 +32,19 @@ import (
 )
 
 var (
-	layerRow  = regexp.MustCompile("(?m)^\\| (\\d) \\| `(\\w+)` \\|")
+	layerRow  = regexp.MustCompile("(?m)^\\| (\\d+) \\| `(\\w+)` \\|")
 	namedCall = regexp.MustCompile("(?m)^\\d\\. `([\\w.]+)` in `([\\w/.]+)`")
 )
 
-// The core is as docs/design/architecture.md draws it: each package is in a layer, imports run down, and the functions
-// on the path of a unit are where the page says.
+// The core is as docs/design/architecture.md draws it. Each package is in a layer, and imports run down. The functions
+// on the path of a unit are in the files that the page names.
 func TestTheArchitectureOfTheCore(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/design/architecture.md"))
 	require.NoError(t, err)
-	layers := map[string]string{}
+	layers := map[string]int{}
 	for _, row := range layerRow.FindAllStringSubmatch(string(page), -1) {
-		layers[row[2]] = row[1]
+		layers[row[2]], err = strconv.Atoi(row[1])
+		require.NoError(t, err)
 	}
 	const core = module + "/pkg/core/"
 	found := 0
@@ -55,7 +57,7 @@ func TestTheArchitectureOfTheCore(t *testing.T) {
 		require.Contains(t, layers, name, "a package that the page does not have")
 		for _, imported := range p.Imports {
 			if below, ours := strings.CutPrefix(imported, core); ours && layers[below] >= layers[name] {
-				t.Errorf("%s (layer %s) imports %s (layer %s)", name, layers[name], below, layers[below])
+				t.Errorf("%s (layer %d) imports %s (layer %d)", name, layers[name], below, layers[below])
 			}
 		}
 	}
@@ -68,27 +70,32 @@ func TestTheArchitectureOfTheCore(t *testing.T) {
 	}
 }
 
-// termLine is a line of the glossary.
+// termLine is a line of the glossary or the vocabulary.
 var termLine = regexp.MustCompile(`(?m)^- \*\*(.+?)\*\*`)
 
 // camelWord is a word of a name in CamelCase.
 var camelWord = regexp.MustCompile("[A-Z][a-z0-9]*")
 
 // notDomain are words of names that say how a type is made, not what is queued.
-const notDomain = "Book Config Factory Item Key Keyed List Name No Numbering Pair Reader Row Spec State Sum Tree"
+const notDomain = "Book Config Factory Item Key List Name No Numbering Pair Reader Row Spec State Sum Tree"
 
-// The glossary explains each exported type of the core: each word of its name is in a term, if it is of the domain.
+// The glossary or the vocabulary explains each exported type of the core. Each word of its name that is of the domain
+// is in a term, and each term stands once.
 func TestTheGlossaryExplainsTheTypesOfTheCore(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/glossary.md"))
-	require.NoError(t, err)
-	explained := map[string]bool{}
-	for _, term := range termLine.FindAllStringSubmatch(string(page), -1) {
-		for word := range strings.FieldsSeq(term[1]) {
-			explained[singular(strings.ToLower(word))] = true
+	explained, terms := map[string]bool{}, map[string]bool{}
+	for _, file := range []string{"docs/glossary.md", "docs/design/vocabulary.md"} {
+		page, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		for _, term := range termLine.FindAllStringSubmatch(string(page), -1) {
+			require.False(t, terms[term[1]], "%q is explained twice", term[1])
+			terms[term[1]] = true
+			for word := range strings.FieldsSeq(term[1]) {
+				explained[singular(strings.ToLower(word))] = true
+			}
 		}
 	}
 	for word := range strings.FieldsSeq(notDomain) {
-		require.False(t, explained[singular(strings.ToLower(word))], "%s is a term of the glossary", word)
+		require.False(t, explained[singular(strings.ToLower(word))], "%s is a term", word)
 		explained[singular(strings.ToLower(word))] = true
 	}
 	goFiles(t, func(file string) {
@@ -101,7 +108,7 @@ func TestTheGlossaryExplainsTheTypesOfTheCore(t *testing.T) {
 			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.IsExported() {
 				for _, word := range camelWord.FindAllString(spec.Name.Name, -1) {
 					if !explained[singular(strings.ToLower(word))] {
-						t.Errorf("%s.%s: docs/glossary.md does not explain %q", path.Dir(file), spec.Name.Name, word)
+						t.Errorf("%s.%s: docs/design/vocabulary.md does not explain %q", path.Dir(file), spec.Name.Name, word)
 					}
 				}
 			}
@@ -110,7 +117,7 @@ func TestTheGlossaryExplainsTheTypesOfTheCore(t *testing.T) {
 	})
 }
 
-// singular of a word; of some words no more than a stem, which is enough to compare them.
+// singular of a word; of some words only a stem, which is enough to compare them.
 func singular(word string) string { return strings.TrimSuffix(word, "s") }
 
 // functionsOf a file, those of a type with its name before theirs.

@@ -27,8 +27,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Another module builds against the API types and the library for admission checks without a replacement of any
-// dependency: those of this module are not inherited.
+// Another module builds against the API types and the library for admission checks without any replacement, because
+// replacements of this module are not inherited.
 func TestAnotherModuleImportsTheLibraries(t *testing.T) {
 	checkout, err := filepath.Abs(root)
 	require.NoError(t, err)

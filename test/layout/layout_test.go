@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package layout_test holds the rules about the repository itself: licence headers, package comments and names,
-// who may import what, and that tests do not sleep.
+// Package layout_test checks the rules of the repository itself: licence headers, package comments, names, imports,
+// budgets, and tests without sleep.
 package layout_test
 
 import (
@@ -146,6 +146,14 @@ func standard(imported string) bool {
 	return !strings.Contains(first, ".")
 }
 
+// decisions are the packages that say what to do about a job, as the linter has them.
+var decisions = []string{
+	"internal/controller/doubt", "internal/controller/event", "internal/controller/jobask", "internal/controller/jobplan",
+	"internal/controller/jobunit", "internal/controller/notice", "internal/controller/ownerhold",
+	"internal/controller/podreport", "internal/controller/resumption", "internal/controller/stall",
+	"internal/controller/unitstatus",
+}
+
 var rules = []rule{
 	{
 		name: "the core knows quantities of Kubernetes, and nothing else of it",
@@ -161,19 +169,27 @@ var rules = []rule{
 		forbidden: below("sync", "context", "log", "math/rand", "os", "net"),
 	},
 	{
-		name:      "only pkg/quota, pkg/plugin and pkg/scheduler know Koordinator's code",
-		in:        not(below("pkg/quota", "pkg/plugin", "pkg/scheduler", "test")),
+		name: "a replay depends on its workload alone",
+		in:   below("internal/trace", "internal/replay"),
+		forbidden: func(p string) bool {
+			return below("sync", "context", "log", "os", "net")(p) ||
+				!standard(p) && !below(module+"/internal/trace", module+"/internal/replay")(p)
+		},
+	},
+	{
+		name:      "only internal/quota, pkg/plugin and pkg/scheduler know Koordinator's code",
+		in:        not(below("internal/quota", "pkg/plugin", "pkg/scheduler", "test")),
 		forbidden: below("github.com/koordinator-sh/koordinator/pkg", "github.com/koordinator-sh/koordinator/cmd"),
 	},
 	{
 		name:      "only what links the scheduler or the control plane imports k8s.io/kubernetes",
-		in:        not(below("pkg/placement", "pkg/quota", "pkg/plugin", "pkg/scheduler", "cmd", "test")),
+		in:        not(below("internal/placement", "internal/quota", "pkg/plugin", "pkg/scheduler", "cmd", "test")),
 		forbidden: below("k8s.io/kubernetes"),
 	},
 	{
 		name:      "types know nothing of what works on them",
 		in:        below("apis"),
-		forbidden: below(module+"/pkg", module+"/cmd", module+"/test"),
+		forbidden: below(module+"/internal", module+"/pkg", module+"/cmd", module+"/test"),
 	},
 	{
 		name:      "the product does not use what tests it",
@@ -217,13 +233,20 @@ var rules = []rule{
 	},
 	{
 		name:      "what to do about a job is decided without a client and a clock",
-		in:        below("pkg/controller/doubt", "pkg/controller/event", "pkg/controller/jobplan", "pkg/controller/jobunit"),
+		in:        below(decisions...),
 		forbidden: below("k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/utils/clock"),
 	},
 	{
+		name: "what several programs know alike knows API types and the core",
+		in:   below("internal/contract"),
+		forbidden: func(p string) bool {
+			return below(module+"/internal", module+"/pkg")(p) && !below(module+"/internal/contract", module+"/pkg/core")(p)
+		},
+	},
+	{
 		name:      "the controller and the engine meet in API objects only",
-		in:        below("pkg/controller"),
-		forbidden: below(module+"/pkg/engine", module+"/pkg/quota", module+"/pkg/plugin"),
+		in:        below("internal/controller"),
+		forbidden: below(module+"/internal/engine", module+"/internal/quota", module+"/pkg/plugin"),
 	},
 }
 
@@ -274,8 +297,25 @@ func listPackages(t *testing.T) []goPackage {
 
 // TestTestsDoNotSleep: unit tests use fake clocks; only tests against a real control plane wait, for conditions.
 func TestTestsDoNotSleep(t *testing.T) {
+	eachUseInTests(t, "time", "Sleep", func(file string, at token.Position) {
+		if !below("test")(path.Dir(file)) {
+			t.Errorf("%s: a unit test must not sleep", at)
+		}
+	})
+}
+
+// TestPropertiesAreChecksOfEffort: otherwise Go's test cache shows the result of another number of checks.
+func TestPropertiesAreChecksOfEffort(t *testing.T) {
+	eachUseInTests(t, "rapid", "Check", func(_ string, at token.Position) {
+		t.Errorf("%s: effort.Check tells the test cache how many checks were asked for", at)
+	})
+}
+
+// eachUseInTests visits every use of the function of a package in the files of tests.
+func eachUseInTests(t *testing.T, pkg, function string, visit func(file string, at token.Position)) {
+	t.Helper()
 	goFiles(t, func(file string) {
-		if !strings.HasSuffix(file, "_test.go") || below("test")(path.Dir(file)) {
+		if !strings.HasSuffix(file, "_test.go") {
 			return
 		}
 		set := token.NewFileSet()
@@ -286,8 +326,8 @@ func TestTestsDoNotSleep(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && sel.Sel.Name == "Sleep" {
-				t.Errorf("%s: a unit test must not sleep", set.Position(sel.Pos()))
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == pkg && sel.Sel.Name == function {
+				visit(file, set.Position(sel.Pos()))
 			}
 			return true
 		})
@@ -299,7 +339,7 @@ var (
 	namedTest = regexp.MustCompile("`((?:Test|Benchmark|Fuzz)[A-Z]\\w+)`")
 )
 
-// What the documents say is shown by a test is shown by one that exists.
+// Tests that the documents name exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	exists := map[string]bool{}
 	goFiles(t, func(file string) {

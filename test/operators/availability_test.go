@@ -23,12 +23,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/clock"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// What an API server serves decides which kinds can be managed: those that are there, with the field that suspends.
+// The API server decides which kinds can be managed: those that it serves, with the field that suspends.
 func TestAvailability(t *testing.T) {
 	c := start(t, "availability", controlplane.Options{})
 	t.Cleanup(func() { _ = c.Stop() })

@@ -66,8 +66,8 @@ var elasticKinds = []elastic{
 	},
 }
 
-// TestElasticJobs: a job that grows while it runs gets the new pods when there is quota for them, and gives back what
-// it does not ask for any more.
+// TestElasticJobs: a job that grows while it runs gets new pods when there is quota for them, and gives quota back when
+// it shrinks.
 func TestElasticJobs(t *testing.T) {
 	c := queueCluster(t)
 	for _, e := range elasticKinds {
@@ -111,8 +111,8 @@ func TestElasticJobs(t *testing.T) {
 	}
 }
 
-// inPart: the job waits for one worker more than there is room for, runs with as many as there is, and has its own
-// number back when it waits again.
+// inPart: the job waits for one worker too many, runs with as many as fit, and has its own number again when it waits
+// again.
 func (l *life) inPart(e elastic, workers int32) {
 	l.t.Helper()
 	l.hold(true)

@@ -33,12 +33,12 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// What Koordinator reads of a pod.
+// Keys that Koordinator reads of a pod.
 const (
 	gangName    = "gang.scheduling.koordinator.sh/name"
 	gangMinimum = "gang.scheduling.koordinator.sh/min-available"

@@ -75,7 +75,7 @@ func (c *cluster) create(
 	_, err := c.kube.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	if len(kind.suspend) == 0 { // who makes the pods is no author: docs/operators/tenancy.md
+	if len(kind.suspend) == 0 { // the maker of the pods is no author: docs/operators/tenancy.md
 		require.NoError(t, c.GrantUse(ctx, namespace, namespace))
 	}
 	others, job := manifest(t, kind.name)

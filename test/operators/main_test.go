@@ -14,10 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package operators_test leads jobs of other operators through queues: training-operator, Kubeflow's trainer and JobSet
-// are the real ones, built from their modules, on a real control plane with KWOK nodes, koord-scheduler and controller.
+// Package operators_test leads jobs of other operators through queues. training-operator, Kubeflow's trainer and JobSet
+// are the real ones, built from their modules. They run on a real control plane with KWOK nodes, koord-scheduler and
+// controller.
 //
-// With -record they write what they saw to pkg/jobs/testdata/kinds, where the descriptors of kinds are tested with it.
+// With -record the tests write the observed objects to internal/jobs/testdata/kinds, where the descriptors of kinds are
+// tested with them.
 package operators_test
 
 import (
@@ -47,7 +49,7 @@ const (
 	pace = 50 * time.Millisecond
 )
 
-var record = flag.Bool("record", false, "write the objects that were seen to pkg/jobs/testdata/kinds")
+var record = flag.Bool("record", false, "write the objects that were seen to internal/jobs/testdata/kinds")
 
 // cluster is a running control plane with its clients.
 type cluster struct {
@@ -152,11 +154,8 @@ func complete(t *testing.T, name string) *cluster {
 func (c *cluster) logsOfFailure(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		for _, component := range append(controlplane.Operators(), controlplane.Scheduler, controlplane.Controller) {
-			t.Logf("%s:\n%s", component, c.LogTail(component, 25))
+		if t.Failed() {
+			t.Log(c.OwnLogs(25))
 		}
 	})
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// A Job that was created suspended and is controlled by a Job, or by a Workflow that goes by no queue, is resumed by
-// nobody else: it waits by itself. While a unit stands for the Workflow, the Job is a part of it, and no longer.
+// A Job was created suspended, and its owner is a Job, or a Workflow without a queue. Nobody else resumes it, so it
+// waits by itself. While a unit stands for the Workflow, the Job is a part of it.
 func TestJobsThatTheirOwnersDoNotResume(t *testing.T) {
 	c := standInCluster(t)
 	c.logsOfFailure(t)

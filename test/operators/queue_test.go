@@ -36,8 +36,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -209,11 +209,11 @@ func queueEach(t *testing.T, c *cluster, kinds []jobKind) {
 			// Pods of a job that keeps them would lack the label from before it was suspended.
 			l := c.create(t, kind, namespace, kind.keepsPods, inQuota(namespace), inTemplates(namespace))
 
-			// It was not suspended, and waits all the same: for a quota that is not there, then for room in it.
+			// The job was created unsuspended, and waits all the same: for its missing quota, then for room.
 			waiting := l.awaitPhase(v1alpha1.PhaseEnqueued)
 			l.quota("0")
 			l.eventually("it is suspended", func(context.Context) (bool, error) { return l.suspended(), nil })
-			// What its operator was about to make when it was suspended comes and goes, and is on no node.
+			// Pods that its operator was about to create appear, disappear, and reach no node.
 			require.Never(t, func() bool { return len(l.bound()) > 0 || !l.suspended() }, 2*time.Second, pace)
 			if !kind.keepsPods {
 				l.awaitNoPods()
@@ -248,7 +248,7 @@ func queueEach(t *testing.T, c *cluster, kinds []jobKind) {
 				l.awaitPhase(v1alpha1.PhaseRunning)
 			}
 
-			// It ends, and its quota is free.
+			// The job ends, and its quota is free.
 			if kind.endless {
 				require.NoError(t, l.client.Delete(t.Context(), l.name, metav1.DeleteOptions{}))
 				l.eventually("its unit goes with it", func(context.Context) (bool, error) { return l.unit() == nil, nil })
@@ -322,7 +322,7 @@ func inTemplates(name string) func(*unstructured.Unstructured) {
 	}
 }
 
-// requireEstimate compares what the unit asks for with what its pods ask for, resource by resource.
+// requireEstimate compares the request of the unit with those of its pods, resource by resource.
 func requireEstimate(t *testing.T, unit *v1alpha1.QueueUnit, pods []corev1.Pod) {
 	t.Helper()
 	sum := corev1.ResourceList{}

@@ -40,7 +40,7 @@ func save(t *testing.T, kind *jobKind, name string, object *unstructured.Unstruc
 	}
 	root, err := controlplane.RepositoryRoot()
 	require.NoError(t, err)
-	file := filepath.Join(root, "pkg", "jobs", "testdata", "kinds", kind.name, name+".yaml")
+	file := filepath.Join(root, "internal", "jobs", "testdata", "kinds", kind.name, name+".yaml")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	object = object.DeepCopy()
 	object.SetManagedFields(nil)

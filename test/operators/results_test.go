@@ -26,7 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// results of the cases, by kind: what is printed last for whoever wants to know what was tried.
+// results of the cases, by kind, are printed last, and show which cases were tried.
 var results = struct {
 	sync.Mutex
 	Kinds map[string]*kindResult `json:"kinds"`

@@ -24,15 +24,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/document"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/finding"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/document"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/finding"
 )
 
 // Koordinator's webhook accepts the quotas that are made of the configuration of other systems, in their order.
 func TestTheWebhookAcceptsMigratedQuotas(t *testing.T) {
 	for _, source := range migrate.Sources {
-		files, err := filepath.Glob(filepath.Join("../../pkg/migrate/testdata", source.Name, "*.txt"))
+		files, err := filepath.Glob(filepath.Join("../../internal/migrate/testdata", source.Name, "*.txt"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
 		for _, file := range files {

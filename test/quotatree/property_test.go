@@ -31,7 +31,8 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // drawTree draws a tree of the names a to f, each once at most, with guarantees that add up.
@@ -78,7 +79,7 @@ func drawTree(t *rapid.T) map[string]any {
 // From any tree to any other the ElasticQuotas arrive at what is asked, whatever Koordinator's webhook refuses on the
 // way, and then rest.
 func TestFromAnyTreeToAnyOther(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	effort.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(1, 4).Draw(rt, "trees") {
 			root := drawTree(rt)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package quotatree_test expands trees under the rules of Koordinator's own webhook, with a fake API server.
+// Package quotatree_test expands trees with a fake API server that applies the rules of Koordinator's own webhook.
 package quotatree_test
 
 import (
@@ -52,7 +52,7 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/webhook/elasticquota"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/quotatree"
 )
 
 const namespace = "kube-system"
@@ -282,7 +282,7 @@ func (w *world) endPod(d *datadriven.TestData) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: d.CmdArgs[0].Key}}))
 }
 
-// reconcile goes on until nothing changes, as events would have it do, and says what is told.
+// reconcile repeats until nothing changes, as events would do, and returns the reports.
 func (w *world) reconcile(*datadriven.TestData) {
 	key := types.NamespacedName{Namespace: namespace, Name: "tree"}
 	for round := 0; ; round++ {
@@ -325,7 +325,6 @@ func (w *world) state() string {
 	return b.String()
 }
 
-// show lists the ElasticQuotas.
 func (w *world) show(*datadriven.TestData) {
 	for _, q := range w.quotas() {
 		kind := "leaf"

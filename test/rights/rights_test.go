@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package rights_test holds that every right of manifests/base/rbac and manifests/components/reservations has a reason.
+// Package rights_test checks that every right of manifests/base/rbac and manifests/components/reservations has a
+// reason.
 package rights_test
 
 import (

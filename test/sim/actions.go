@@ -27,9 +27,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/podupdate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 const (
@@ -82,7 +83,7 @@ func (w *world) createObject(
 	u.SetAnnotations(annotations)
 	o, err := w.api.create(by, k, u)
 	if err != nil {
-		return nil // it exists
+		return nil // the object exists
 	}
 	return o
 }
@@ -142,7 +143,6 @@ func container(cpu int64, s Step) map[string]any {
 	}
 }
 
-// more resources that a step names.
 func (s Step) more(list map[string]any, memory, gpu string) map[string]any {
 	if n := s.number(memory, 0); n != 0 {
 		list["memory"] = fmt.Sprintf("%dMi", n)
@@ -202,7 +202,7 @@ func createJob(w *world, s Step) {
 
 // recreateJob deletes a job and creates another under its name.
 func recreateJob(w *world, s Step) {
-	_ = w.api.delete(byUser, jobKind, keyOf(team, s.On), "") // it may be gone
+	_ = w.api.delete(byUser, jobKind, keyOf(team, s.On), "") // the job may be gone
 	w.countFault("job re-created")
 	w.loop.after(s.duration("gap", 0), func() { createJob(w, s) })
 }
@@ -326,7 +326,7 @@ func (w *world) unitKey(job string) string {
 func letGoByHand(o *object) bool {
 	u := unitOf(o)
 	admitted := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionAdmitted)
-	if !phaseOf(o).Releases() || admitted == nil || admitted.Reason != string(unit.ReasonWaitingForChecks) {
+	if !rulebook.Releases(phaseOf(o)) || admitted == nil || admitted.Reason != string(unit.ReasonWaitingForChecks) {
 		return false
 	}
 	asked := podupdate.Read(podupdate.Of(u), nil)

@@ -39,6 +39,7 @@ import (
 	eqv1alpha1 "github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 // kind of objects, by its resource.
@@ -111,7 +112,7 @@ func unitOf(o *object) *v1alpha1.QueueUnit            { return as[v1alpha1.Queue
 func keyOf(namespace, name string) string             { return strings.TrimPrefix(namespace+"/"+name, "/") }
 func nested(o *object, path ...string) map[string]any { return mapAt(o.u.Object, path...) }
 
-// owner that has made an object. One that a tenant has forged made nothing.
+// owner that has made an object. A forged owner made nothing.
 func owner(o *object) *metav1.OwnerReference {
 	ref := metav1.GetControllerOfNoCopy(o.u)
 	if ref != nil && strings.HasPrefix(ref.Name, decoy) {
@@ -414,8 +415,8 @@ func validUnit(before, after *unstructured.Unstructured) error {
 		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 		return phase
 	}
-	if slices.Contains([]string{"Reserved", "Dequeued", "Running", "SchedReady", "SchedSucceed"}, phase(before)) &&
-		phase(after) == phase(before) && !reflect.DeepEqual(withoutCounts(before), withoutCounts(after)) {
+	if rulebook.Holds(phase(before)) && phase(after) == phase(before) &&
+		!reflect.DeepEqual(withoutCounts(before), withoutCounts(after)) {
 		return fmt.Errorf("names and templates in spec.podSet must not change while the unit holds quota")
 	}
 	for _, field := range []string{"kind", "name", "uid"} {
@@ -437,8 +438,8 @@ func withoutCounts(u *unstructured.Unstructured) (sets [][2]any) {
 	return sets
 }
 
-// validJob is what the API server refuses of a job: its template may change only while it is suspended and has not
-// begun, and then only in its metadata; completions only of an Indexed one, to its parallelism. Annotations are
+// validJob returns the error of the API server for a job. Its template may change only in its metadata, while the job
+// is suspended and has not begun. Completions may change only in an Indexed job, to its parallelism. Annotations are
 // bounded.
 func validJob(before, after *unstructured.Unstructured) error {
 	if n := lengthOf(after.GetAnnotations()); n > mostAnnotations {

@@ -32,16 +32,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/quotawatch"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
 // quotasThat changes what the adapter says of each quota.
 type quotasThat struct {
-	engine.Quotas
+	quotawatch.Quotas
 	change func(q *admission.Quota)
 }
 
@@ -54,8 +54,8 @@ func (q quotasThat) Observe(names []string) (found []admission.Quota, gone []str
 	return found, gone
 }
 
-func quotasOf(change func(q *admission.Quota)) func(engine.Quotas) engine.Quotas {
-	return func(q engine.Quotas) engine.Quotas { return quotasThat{q, change} }
+func quotasOf(change func(q *admission.Quota)) func(quotawatch.Quotas) quotawatch.Quotas {
+	return func(q quotawatch.Quotas) quotawatch.Quotas { return quotasThat{q, change} }
 }
 
 func twice(l resources.List) resources.List { return l.Add(l) }
@@ -171,8 +171,6 @@ func aPod(w *world, job *object, name, node string) *object {
 	return w.api.get(pods, pod.key)
 }
 
-// aBreak takes away what keeps an invariant, or writes what a check forbids; the simulator must say so by this check.
-// smallCluster begins a plan.
 const smallCluster = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5ms deadline=4s length=1m0s
 0s node n0 cpu=6000
 0s quota a max=6000 min=1000 policy=Priority
@@ -226,6 +224,7 @@ var plansFor = map[string]string{
 		"3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
 
+// aBreak removes the guard of an invariant, or writes against a check. The simulator must report it by this check.
 type aBreak struct {
 	name, invariant, check string
 	profile                func() Profile
@@ -404,7 +403,7 @@ var breaks = []aBreak{
 				"requeueAt": w.loop.now.Add(time.Minute).Format(time.RFC3339),
 			}}
 		})
-		_ = w.api.delete(byUser, units, keyOf(team, "a"), "") // it is there
+		_ = w.api.delete(byUser, units, keyOf(team, "a"), "") // the unit exists
 		aUnit(w, "a", "job-a")
 		w.check.stillWaits(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
 	}},
@@ -412,7 +411,7 @@ var breaks = []aBreak{
 		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil,
 			map[string]any{"spec": map[string]any{"maxAdmitted": int64(1)}})
 		aRunningJob(w, "left", "q")
-		_ = w.api.delete(byUser, jobKind, keyOf(team, "left"), "") // it is there
+		_ = w.api.delete(byUser, jobKind, keyOf(team, "left"), "") // the job exists
 		next := aRunningJob(w, "next", "q")
 		w.check.bounds(&change{key: next.key, after: next, by: aDecision(w)})
 	}},
@@ -519,7 +518,7 @@ func restless(w *world, every time.Duration) {
 	w.loop.after(every, func() { restless(w, every) })
 }
 
-// TestBrokenParts: every check can fail. What keeps an invariant is taken away, and the simulator says so.
+// TestBrokenParts: every check can fail. Each break removes the guard of an invariant, and the simulator reports that.
 func TestBrokenParts(t *testing.T) {
 	require.Empty(t, direct(func(w *world) { writeStatus(w, "a", admitted(1, "2")) }), "as it should be")
 	failed := map[string]bool{}

@@ -31,13 +31,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// checker compares what is written with the invariants, from API objects alone. What a process could not know yet when
-// it decided is taken as it was between then and now; that is all it takes from the process.
+// checker compares all writes with the invariants, from API objects alone. Facts that a process could not know at its
+// decision count with any value between then and now. The checker takes nothing else from the process.
 type checker struct {
 	w *world
 	deeds
@@ -53,8 +54,8 @@ type checker struct {
 	// turned is when a quota was made or deleted, the last one of its name.
 	turned map[string]int64
 	looked int
-	// setBack are jobs whose unit went while they had to wait, or were not to be tried again, with the time until which
-	// that holds: their next unit begins with it, and its object does not say so yet.
+	// setBack are jobs whose unit was deleted during a back-off or a deactivation, with the end of that time. Their next
+	// unit begins with it before its object says so.
 	setBack map[types.UID]time.Time
 	// wholes are the numbers of pods that their owners gave to jobs.
 	wholes map[types.UID]int64
@@ -94,7 +95,7 @@ func holds(o *object) bool {
 		return false
 	}
 	phase := phaseOf(o)
-	return phase.Holds() || !phase.Waits() && !phase.Terminal() && len(unitOf(o).Status.Admissions) > 0
+	return rulebook.Holds(phase) || !rulebook.Waits(phase) && !rulebook.Over(phase) && len(unitOf(o).Status.Admissions) > 0
 }
 
 func (c *checker) onChange(ch *change) {
@@ -141,7 +142,7 @@ func (c *checker) onUnit(ch *change) {
 		}
 	}
 	was, is := phaseOf(before), phaseOf(ch.after)
-	if !was.Holds() && is.Holds() {
+	if !rulebook.Holds(was) && rulebook.Holds(is) {
 		c.heldBy[uid], c.heldAt[uid] = ch.by, ch.rv
 	}
 	c.writtenStatus(before, ch)
@@ -151,7 +152,7 @@ func (c *checker) onUnit(ch *change) {
 	c.onForesight(before, ch)
 	c.onSpoils(before, ch)
 	c.loses(before, ch)
-	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
+	if ch.by.role == roleScheduler && !rulebook.Holds(was) && rulebook.Holds(is) {
 		c.admitted(before, ch)
 	}
 }
@@ -171,7 +172,7 @@ func (c *checker) writtenStatus(before *object, ch *change) {
 	if c.tainted[uid] {
 		return
 	}
-	if was, is := phaseOf(before), phaseOf(ch.after); was != is && !was.CanBecome(is, unit.Writer(ch.by.role)) {
+	if was, is := phaseOf(before), phaseOf(ch.after); was != is && !rulebook.Follows(was, is, ch.by.role) {
 		c.w.violate("I9", "%s changed unit %s from %q to %q", ch.by.process, ch.key, was, is)
 	}
 	err := unitcondition.Unlawful(unitOf(before).Status.Conditions, unitOf(ch.after).Status.Conditions,
@@ -188,9 +189,9 @@ func (c *checker) conditions(o *object) {
 	is := func(kind string) bool { return meta.IsStatusConditionTrue(u.Status.Conditions, kind) }
 	phase := phaseOf(o)
 	switch {
-	case phase.Holds() && !is(v1alpha1.ConditionQuotaReserved),
-		!phase.Holds() && (is(v1alpha1.ConditionQuotaReserved) || is(v1alpha1.ConditionAdmitted)),
-		phase.Terminal() != is(v1alpha1.ConditionFinished),
+	case rulebook.Holds(phase) && !is(v1alpha1.ConditionQuotaReserved),
+		!rulebook.Holds(phase) && (is(v1alpha1.ConditionQuotaReserved) || is(v1alpha1.ConditionAdmitted)),
+		rulebook.Over(phase) != is(v1alpha1.ConditionFinished),
 		is(v1alpha1.ConditionAdmitted) && is(v1alpha1.ConditionEvicted):
 		var list []string
 		for _, cond := range u.Status.Conditions {
@@ -238,7 +239,7 @@ func (c *checker) admitted(before *object, ch *change) {
 	c.order(ch)
 }
 
-// precondition: what was admitted is what the scheduler had seen; nobody changed the unit in between (I3).
+// precondition: a unit is admitted in the state that the scheduler had seen, without a change in between (I3).
 func (c *checker) precondition(ch *change) {
 	d := ch.by.decision
 	for _, earlier := range c.w.api.since(units, max(d.seen[units], d.got[ch.key])) {
@@ -257,14 +258,14 @@ func consumerOf(o *object) types.UID {
 	return ""
 }
 
-// heldOf a unit is what its object says. One that was adopted and says nothing holds what its pods use and no more,
-// until a leader has written that down.
+// heldOf a unit is the amount in its object. An adopted unit without an amount holds exactly the use of its pods, until
+// a leader has written an amount.
 func heldOf(o *object) (sum amounts) {
 	u := unitOf(o)
 	for i := range u.Status.Admissions {
 		sum = sum.plus(amountsOf(u.Status.Admissions[i].Resources, amounts{}), 1)
 	}
-	if sum == (amounts{}) && phaseOf(o).Holds() && u.Annotations[v1alpha1.AnnotationAdopted] == "" {
+	if sum == (amounts{}) && rulebook.Holds(phaseOf(o)) && u.Annotations[v1alpha1.AnnotationAdopted] == "" {
 		return askedBy(u)
 	}
 	return sum
@@ -304,9 +305,9 @@ func (u *use) add(o use) {
 	u.jobs += o.jobs
 }
 
-// capacity compares, on each level, what units hold and pods use with the largest limit between what the scheduler had
-// seen and now (I1). Where the tree itself was changed in that time, only the cluster total is compared. Above the leaf
-// it is about what the unit takes: of the rest too much may be in use since a limit fell, or a node went.
+// capacity compares, on each level, held quota and used amounts with the largest limit since the state that the
+// scheduler had seen (I1). If the tree changed in that time, only the cluster total is compared. Above the leaf only
+// the resources of the unit are compared. Of others too much can be in use, because a limit fell or a node disappeared.
 func (c *checker) capacity(ch *change) {
 	d := ch.by.decision
 	takes := heldOf(ch.after)
@@ -340,7 +341,7 @@ func (c *checker) capacity(ch *change) {
 				level, used.jobs, limit.jobs)
 		}
 	}
-	if most := c.largestTotal(d.seen[nodes]); !total.all.of(takes).within(most) {
+	if most := c.totalSince(d.seen[nodes], greatest); !total.all.of(takes).within(most) {
 		c.w.violate("I1", "after the admission of %s by %s, the cluster has %s of %s", ch.key, ch.by.process, total.all, most)
 	}
 }
@@ -401,7 +402,7 @@ func (c *checker) use(d *decision) map[string]*use {
 			uses[leaf] = &use{}
 		}
 		it := use{all: amount, jobs: jobs}
-		// What borrowed as preemptible does not draw on min, whatever its label says since.
+		// A unit that borrowed as preemptible does not draw on min, whatever its label is now.
 		if !preemptible(o) && (o.kind == pods || c.firm[o.uid()]) {
 			it.nonPreemptible = amount
 		}
@@ -425,7 +426,7 @@ func (c *checker) use(d *decision) map[string]*use {
 	return uses
 }
 
-// chargePods charges what pods use, and says by job what is no part any more of what its unit holds beyond them.
+// chargePods charges the use of pods. It returns, by job, the use that is part of held quota.
 func (c *checker) chargePods(d *decision, charge func(*object, amounts, int64)) map[types.UID]amounts {
 	own := map[types.UID]amounts{}
 	for _, o := range c.w.api.list(pods) {
@@ -441,8 +442,8 @@ func (c *checker) chargePods(d *decision, charge func(*object, amounts, int64)) 
 	return own
 }
 
-// movedSince are the quotas that pods named which have named another one since. One stream of the scheduler may have
-// brought that, and another one not yet: such a pod counts where it counts under each of its quotas.
+// movedSince are the former quotas of pods that have changed their quota since. One stream of the scheduler may have
+// the change and another not yet, so such a pod counts in each of its quotas.
 func (c *checker) movedSince(d *decision) map[types.UID][]string {
 	former := map[types.UID][]string{}
 	for _, ch := range c.w.api.since(pods, d.seen[pods]) {
@@ -464,8 +465,8 @@ func (c *checker) common(a, b string) string {
 	return ""
 }
 
-// standsFor is the job whose unit a pod on a node counts for: its own, or if that has no unit, as after its owner made
-// it anew, the one of the unit that the pod names.
+// standsFor is the job whose unit counts a pod on a node: its own job. If that has no unit, because its owner created
+// it again, it is the job of the unit that the pod names.
 func (c *checker) standsFor(pod *object) types.UID {
 	uid := types.UID("")
 	if job := c.w.topOf(pod); job != nil {
@@ -491,16 +492,17 @@ func (c *checker) counts(d *decision, o *object) bool {
 	if b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
 		return false
 	}
-	// What came after the decision is part of what its unit holds, or is not the decision's fault: reservations are
-	// kept from other pods at the leaf, and ElasticQuota compares pods with no parent, nor with the cluster.
+	// A pod that came after the decision is part of its unit, or is not the decision's fault. Reservations are protected
+	// from other pods at the leaf only: ElasticQuota compares pods with neither a parent nor the cluster.
 	if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
 		return false
 	}
 	return !c.forgotten(d, o)
 }
 
-// forgotten: a quota begins with nothing used, and takes what is used of it along when it goes. Of pods from before,
-// Koordinator hears with their next event. A unit goes on holding what it held, until it gives that back.
+// forgotten reports a pod that Koordinator does not know of. A quota begins with nothing used, and its end removes its
+// used amount. Koordinator learns of earlier pods at their next event. A unit keeps its held quota until it gives that
+// back.
 func (c *checker) forgotten(d *decision, pod *object) bool {
 	quota, heard := quotaLabel(pod), pod.rv
 	for _, ch := range c.w.api.since(pods, d.seen[pods]) {
@@ -517,7 +519,7 @@ func (c *checker) knownToHold(d *decision, unit *object) bool {
 	return c.heldBy[unit.uid()].role == roleScheduler || c.heldAt[unit.uid()] <= d.seen[units]
 }
 
-// orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
+// orphaned: a unit whose job is gone holds exactly the use of its pods, until it is collected.
 func (c *checker) orphaned(o *object) bool {
 	if ref := unitOf(o).Spec.ConsumerRef; ref == nil || ref.Kind == foreignKind {
 		return false
@@ -562,14 +564,14 @@ func limitsOf(o *object) use {
 	return limits
 }
 
-// largestTotal of the nodes since a version.
-func (c *checker) largestTotal(since int64) amounts {
+// totalSince is the greatest or least total of the nodes since a version.
+func (c *checker) totalSince(since int64, most func(a, b int64) int64) amounts {
 	of := func(o *object) amounts { return amountsOf(nodeOf(o).Status.Allocatable, amounts{}) }
 	var total amounts
 	for _, o := range c.w.api.objects[nodes] {
 		total = total.plus(of(o), 1)
 	}
-	most := total
+	found := total
 	for _, ch := range slices.Backward(c.w.api.since(nodes, since)) {
 		if ch.after != nil {
 			total = total.plus(of(ch.after), -1)
@@ -577,13 +579,13 @@ func (c *checker) largestTotal(since int64) amounts {
 		if ch.before != nil {
 			total = total.plus(of(ch.before), 1)
 		}
-		most = most.each(total, greatest)
+		found = found.each(total, most)
 	}
-	return most
+	return found
 }
 
-// order: no unit goes before another one of the same queue and quota that asks for no more, and that the scheduler knew
-// to wait with a better place (I4, I5), unless it has taken back what it gets.
+// order: a unit passes no smaller or equal unit of the same queue and quota that has a better position (I4, I5). That
+// holds if the scheduler knew that the other one waits. A unit that takes back its own is exempt.
 func (c *checker) order(ch *change) {
 	d := ch.by.decision
 	policy, stable := c.policy(unitOf(ch.after).Spec.Queue, d)
@@ -591,12 +593,12 @@ func (c *checker) order(ch *change) {
 		return
 	}
 	for _, o := range c.w.api.list(units) {
-		if o.key == ch.key || !phaseOf(o).Waits() || !fitsWhere(o, ch.after) || c.tainted[o.uid()] ||
+		if o.key == ch.key || !rulebook.Waits(phaseOf(o)) || !fitsWhere(o, ch.after) || c.tainted[o.uid()] ||
 			d.pending[o.key] || o.rv > d.seen[units] || !c.unchanged(units, o.key, d.seen[units], 0) || !c.eligible(o, d) ||
 			d.waitsForNodes(o) {
 			continue
 		}
-		if invariant := before(policy, o, ch.after); invariant != "" {
+		if invariant := rulebook.Ahead(policy, servedBy(o), servedBy(ch.after)); invariant != "" {
 			c.w.violate(invariant, "%s admitted %s before %s, which waits for no more with a better place",
 				ch.by.process, ch.key, o.key)
 		}
@@ -670,7 +672,7 @@ func (c *checker) isSetBack(job *object) bool {
 	return c.setBack[job.uid()].Add(mostSkew).After(c.w.loop.now)
 }
 
-// eligible says whether nothing but quota kept a waiting unit from going.
+// eligible says whether only quota kept a pending unit from its admission.
 func (c *checker) eligible(o *object, d *decision) bool {
 	u := unitOf(o)
 	if setAside(u) || u.Annotations[v1alpha1.AnnotationGangGroup] != "" || u.Spec.ConsumerRef == nil || c.w.bad(o) {
@@ -681,7 +683,7 @@ func (c *checker) eligible(o *object, d *decision) bool {
 		return false
 	}
 	rival := func(other *object) bool { // another unit stands for the job, or may
-		return other.key != o.key && consumerOf(other) == job.uid() && !phaseOf(other).Terminal()
+		return other.key != o.key && consumerOf(other) == job.uid() && !rulebook.Over(phaseOf(other))
 	}
 	if slices.ContainsFunc(c.w.api.list(units), rival) {
 		return false
@@ -703,27 +705,10 @@ func fitsWhere(a, b *object) bool {
 		leastOf(x).within(heldOf(b))
 }
 
-// before says which invariant wants a before b, if any.
-func before(policy string, a, b *object) string {
-	x, y := unitOf(a), unitOf(b)
-	if policy != string(v1alpha1.PolicyFIFO) {
-		if px, py := priority(x), priority(y); px != py {
-			if px > py {
-				return "I4"
-			}
-			return ""
-		}
-	}
-	if d := x.CreationTimestamp.Compare(y.CreationTimestamp.Time); d != 0 {
-		if d < 0 {
-			return "I5"
-		}
-		return ""
-	}
-	if x.UID < y.UID {
-		return "I5"
-	}
-	return ""
+// servedBy is what the place of a unit in its queue depends on.
+func servedBy(o *object) rulebook.Unit {
+	u := unitOf(o)
+	return rulebook.Unit{Priority: priority(u), Created: u.CreationTimestamp.Time, UID: string(u.UID)}
 }
 
 func priority(u *v1alpha1.QueueUnit) int32 {
@@ -733,8 +718,7 @@ func priority(u *v1alpha1.QueueUnit) int32 {
 	return *u.Spec.Priority
 }
 
-// onJob: the controller resumes a job only with an admitted unit of its own (I3), and with no more than that holds
-// (I1).
+// onJob: the controller resumes a job only with an admitted unit of its own (I3), and at most with the held size (I1).
 func (c *checker) onJob(ch *change) {
 	c.onSize(ch)
 	if ch.before == nil || ch.after == nil || ch.by.role != roleController {
@@ -745,14 +729,14 @@ func (c *checker) onJob(ch *change) {
 	}
 	was, _ := nested(ch.before, "spec")["suspend"].(bool)
 	is, _ := nested(ch.after, "spec")["suspend"].(bool)
-	outside := ch.after.kind == jobKind && quotaLabel(ch.after) == "" // it is not of a queue any more
+	outside := ch.after.kind == jobKind && quotaLabel(ch.after) == "" // the job left its queue
 	if m := c.w.managers[ch.by.process]; m != nil && was && !is && !outside {
 		c.resumed(ch, m.caches[units].seen)
 	}
 }
 
-// resumed: a controller that knows the units until a version lets a job go that was admitted with all it asks for (I1),
-// and that nobody but the controllers had suspended (I3).
+// resumed: a controller that knows the units until a version resumes only jobs with an admission of their whole request
+// (I1). Only controllers may have suspended such a job (I3).
 func (c *checker) resumed(ch *change, since int64) {
 	key := c.w.unitKeyOf(ch.after)
 	before, after := ch.before.u.GetAnnotations(), ch.after.u.GetAnnotations()
@@ -773,7 +757,8 @@ func (c *checker) resumed(ch *change, since int64) {
 // released says whether at any time since a version the unit let this job go, and was as it has to be.
 func (c *checker) released(key string, job types.UID, since int64, is func(o *object) bool) bool {
 	lets := func(o *object) bool {
-		return o != nil && consumerOf(o) == job && holds(o) && (phaseOf(o).Releases() || !phaseOf(o).Holds()) && is(o)
+		return o != nil && consumerOf(o) == job && holds(o) && is(o) &&
+			(rulebook.Releases(phaseOf(o)) || !rulebook.Holds(phaseOf(o)))
 	}
 	if lets(c.w.api.get(units, key)) {
 		return true
@@ -802,8 +787,8 @@ func (c *checker) beforeBind(o *object, d *decision) {
 	c.withinUnit(o, job, d)
 }
 
-// places: each unit that a scheduler has been told of is in exactly one place of its engine, the one that its object
-// says, and there is no other (I2).
+// places: each unit that a scheduler knows is in exactly one place of its engine, the one that its object says. The
+// engine has no other units (I2).
 func (c *checker) places(r *replica) {
 	stream := r.seen[units][0]
 	// With many units not after each change, so that the cost of a plan grows with their number and not its square.
@@ -833,8 +818,8 @@ func (c *checker) places(r *replica) {
 // mostWrites is how often one run of a process may write one object within a second.
 const mostWrites = 20
 
-// managed says whether a job was one since the scheduler's news: it bears a quota. A JobSet bears one all the time, on
-// itself or on its templates.
+// managed says whether a job was managed since the scheduler's last information: it has a quota. A JobSet has one all
+// the time, on itself or on its templates.
 func (c *checker) managed(job *object, d *decision) bool {
 	if job.kind == jobSets {
 		return true
@@ -895,7 +880,7 @@ func (w *world) lacksRoom(job *object) bool {
 		func(o *object) bool { return podOf(o).Spec.NodeName == "" && !terminated(podOf(o)) })
 }
 
-// atRest: units and jobs are one to one, nothing is held, and every ledger is what it would be built anew (I2, I7).
+// atRest: units and jobs are one to one, nothing is held, and every ledger equals its rebuild (I2, I7).
 func (c *checker) atRest() {
 	seen := map[types.UID]string{}
 	for _, o := range c.w.api.list(units) {
@@ -907,14 +892,14 @@ func (c *checker) atRest() {
 			c.w.violate("I2", "units %s and %s stand for one job", other, o.key)
 		}
 		seen[uid] = o.key
-		if !phaseOf(o).Terminal() {
+		if !rulebook.Over(phaseOf(o)) {
 			c.w.violate("I7", "unit %s is in phase %q, and all jobs have ended", o.key, phaseOf(o))
 		}
 		if len(unitOf(o).Status.Admissions) > 0 && !c.tainted[o.uid()] {
 			c.w.violate("I7", "unit %s is over and holds %s", o.key, heldOf(o))
 		}
 	}
-	delete(seen, "") // what stands for something outside
+	delete(seen, "") // units for foreign consumers
 	for _, o := range c.w.topJobs() {
 		delete(seen, o.uid()) // a job that has ended gets no unit if somebody deletes it
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 // Admission checks. Queues name some for a while, and somebody answers them: soon or late, well or not, once or in two
@@ -40,15 +41,9 @@ const checkedLabel = "checked"
 
 var byChecks = writer{role: roleChecks}
 
-// checks are of a step of a plan, drawn apart so that other plans stay what they are.
-func (g *generator) checks(seed uint64) {
-	d := newDice(seed, "checks")
-	if !d.chance(35) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// checks are of a step of a plan.
+func (g *generator) checks(d dice) {
+	defer g.with(d)()
 	for range 1 + g.IntN(3) {
 		g.add(g.when(), "checks", pick(g.dice, leaves), "names", pick(g.dice, []string{"slow", "budget", "slow,budget"}),
 			"timeout", strconv.Itoa(pick(g.dice, []int{0, 2, 8})))
@@ -132,7 +127,7 @@ func (a *answerer) onChange(ch *change) {
 	}
 }
 
-// heal: every check exists, and whoever has not answered yet does so.
+// heal: every check exists, and missing answers are given.
 func (a *answerer) heal() {
 	for _, name := range []string{"slow", "budget", nodesCheck} {
 		a.w.makeCheck(name)
@@ -206,9 +201,9 @@ func (a *answerer) decide(state map[string]any, sets []v1alpha1.PodSet) {
 	}
 }
 
-// owners read the events of their jobs. Once the faults have ended, an owner who is told that a template says otherwise
-// than a check takes that out of it: what a check had written stays there when somebody deletes the unit or its status.
-// Where nobody does, the controller has to know what is its own.
+// owners read the events of their jobs. After the faults have ended, an owner who learns that a template contradicts a
+// check removes the contradiction. Somebody may have deleted the unit or its status, and then the updates of a check
+// stay. Otherwise the controller has to know its own updates.
 type owners struct{ w *world }
 
 func (o owners) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
@@ -254,21 +249,21 @@ func takeOut(from any, key string) {
 	}
 }
 
-// onChecks judges what a scheduler makes of answers: none is left when quota is reserved (I9), and no unit goes before
-// all are ready that its queue asks for, and asked for when that was decided (I3).
+// onChecks judges how a scheduler treats answers. A reservation resets all of them (I9). A unit is released only if all
+// checks are ready that its queue asks for, and that it asked for at the decision (I3).
 func (c *checker) onChecks(before *object, ch *change) {
 	if ch.by.role != roleScheduler || c.tainted[ch.after.uid()] {
 		return
 	}
 	was, is := phaseOf(before), phaseOf(ch.after)
-	if is == unit.PhaseReserved && !was.Holds() {
+	if is == unit.PhaseReserved && !rulebook.Holds(was) {
 		for _, s := range unitOf(ch.after).Status.AdmissionChecks {
 			if s.State != v1alpha1.CheckState(unit.CheckPending) {
 				c.w.violate("I9", "quota was reserved for unit %s, and check %s was %s already", ch.key, s.Name, s.State)
 			}
 		}
 	}
-	if !is.Releases() || was.Releases() {
+	if !rulebook.Releases(is) || rulebook.Releases(was) {
 		return
 	}
 	for _, name := range c.asked(ch) {

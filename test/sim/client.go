@@ -32,8 +32,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// controllerClient is what the reconcilers use of a client: reads from the caches of their process, or from the API
-// when live, and writes. What is not implemented panics.
+// controllerClient is the client of the reconcilers: reads from the caches of their process, or from the API when live,
+// and writes. Methods that are not implemented panic.
 type controllerClient struct {
 	client.Client // nil: what is called beyond the methods below is missing here
 	process       *process
@@ -53,7 +53,7 @@ func (c *controllerClient) objects(k kind) (map[string]*object, error) {
 	return nil, nil
 }
 
-// kindOf is the kind of what is asked for; empty for what the simulated cluster does not have.
+// kindOf is the kind of an object; empty if the simulated cluster does not have it.
 func kindOf(o runtime.Object) kind {
 	switch o := o.(type) {
 	case *v1alpha1.QueueUnit:

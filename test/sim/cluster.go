@@ -149,7 +149,7 @@ func (c *cluster) ofOwner(ch *change) {
 }
 
 func (c *cluster) remove(key string, uid types.UID) {
-	_ = c.world.api.delete(byKubelet, pods, key, uid) // it may be gone
+	_ = c.world.api.delete(byKubelet, pods, key, uid) // the pod may be gone
 }
 
 func (c *cluster) setPhase(key string, uid types.UID, phase corev1.PodPhase) {
@@ -371,7 +371,7 @@ func textMap(value any) map[string]string {
 	return out
 }
 
-// nodeFor is the first node that has room for a pod beside those that are on it.
+// nodeFor is the first node with room for a further pod.
 func (w *world) nodeFor(pod *corev1.Pod) string {
 	if w.crowded(pod) {
 		return ""

@@ -29,9 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/defaultqueue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/defaultqueue"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/jobplan"
 )
 
 const roleController = "controller"

@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package sim runs the real engine, core, ledger, quota adapter, gate and reconcilers against a simulated cluster:
-// an API with the semantics of resource versions, watches that lag, users, a job controller, kubelets, administrators
-// and a lease, in virtual time. Everything runs in one goroutine and every choice comes from one seed, so a run is
+// Package sim simulates a cluster around the real engine, core, ledger, quota adapter, gate and reconcilers. The
+// simulated parts are an API with resource versions, delayed watches, users, a job controller, kubelets, administrators
+// and a lease. Time is virtual, everything runs in one goroutine, and every choice comes from one seed. So a run can be
 // repeated byte by byte (I13).
 //
-// A Plan is data: a world and a list of what people and faults do to it, each at its time. Generate makes one from a
-// seed, Run runs it and checks the invariants after every write from the API objects alone, Shrink cuts a plan that
-// fails down to what is needed for that.
+// A Plan is data: a world, and a list of actions and faults with their times. Generate makes a Plan from a seed. Run
+// runs it, and checks the invariants from the API objects alone after every write. Shrink reduces a Plan that fails to
+// a minimal one.
 package sim

@@ -30,17 +30,17 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
-// dynamicClient is what the engine uses of a dynamic client: lists, reads and patches. What is not implemented panics.
+// dynamicClient has the methods of a dynamic client that the engine uses: lists, reads and patches. Others panic.
 type dynamicClient struct {
 	process *process
 	by      func() writer
 }
 
-// client is what an engine talks to the simulated API with, in requests and answers as ever.
+// client is the engine's client of the simulated API, in normal requests and answers.
 func (p *process) client(by func() writer) rest.Interface {
 	client, err := objects.NewClient(transport.Config(&dynamicClient{process: p, by: by}))
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A tenant that evades preemption, or turns it on others: its jobs cannot be written, leave pods behind, name owners,
-// and take what they do not use; its pods without jobs bind where somebody else was to. There are no policies here.
+// A tenant that evades preemption, or turns it on others. Its jobs cannot be written, leave pods behind, name owners,
+// and take quota that they do not use. Its pods without jobs bind in the room of others. There are no policies here.
 
 const (
 	// mostAnnotations is how many bytes of annotations the API server takes, and annotationFiller takes what is left.
@@ -40,15 +40,9 @@ const (
 	neverRuns = "never-runs"
 )
 
-// evasions of a plan, drawn apart so that other plans stay what they are.
-func (g *generator) evasions(seed uint64) {
-	d := newDice(seed, "evasions")
-	if !d.chance(40) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// evasions of a plan.
+func (g *generator) evasions(d dice) {
+	defer g.with(d)()
 	few := func(s Step) bool { return s.Args["max-jobs"] != "" }
 	of := g.borrowers(d)
 	for i := range 1 + g.IntN(3) {
@@ -225,7 +219,7 @@ func (w *world) onTaking(ch *change) {
 func (w *world) evadersLeave() {
 	for _, job := range w.api.list(jobKind) {
 		if job.u.GetAnnotations()[annotationBad] == neverRuns {
-			_ = w.api.delete(byUser, jobKind, job.key, job.uid()) // it is there
+			_ = w.api.delete(byUser, jobKind, job.key, job.uid()) // the job exists
 			continue
 		}
 		w.annotate(jobKind, job.key, annotationFiller, "")

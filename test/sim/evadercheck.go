@@ -27,11 +27,13 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// Preemption promises this whatever a tenant does: nobody loses what its quota is promised for pods that belong
-// to no unit; what a unit takes is not for such pods; who takes for nothing waits before it takes again; and a job that
-// loses its admission stops. As far as a leader knew of it when it decided.
+// Whatever a tenant does, preemption promises this, as far as a leader knew when it decided:
+//   - Nobody loses the guarantee of its quota to pods without a unit, and quota that a unit takes is not for such pods.
+//   - A quota that took in vain waits before it takes again.
+//   - A job that loses its admission stops.
 
 const (
 	// vainPause is how long nobody takes for whom something was taken for nothing, at first.
@@ -102,8 +104,8 @@ func (c *checker) onSpoils(before *object, ch *change) {
 	}
 }
 
-// follow what becomes of a unit for which somebody has lost what it held. If it stops taking before it holds that, pods
-// of others may have stayed, which is not its fault. Quota that it gets later is not from its victims.
+// follow a unit for which somebody has lost quota. If it stops taking before it holds that, pods of others may have
+// stayed, which is not its fault. Quota that it gets later is not from its victims.
 func (c *checker) follow(s *spoil, ch *change) {
 	o := ch.after
 	if holds(o) || takes(o) {
@@ -149,7 +151,7 @@ func (c *checker) forNothing(s *spoil, ch *change) {
 		c.vain[s.quota] = v
 	}
 	if v.times > 0 && ch.at.Before(v.at.Add(v.pause()+2*mostSkew)) {
-		return // it was taken before that, as by another unit of a gang group
+		return // the taking is older, as of another unit of a gang group
 	}
 	v.times, v.at, v.rv = v.times+1, ch.at, ch.rv
 }
@@ -213,8 +215,8 @@ func (c *checker) takesBorrowed(before *object, ch *change) {
 	}
 }
 
-// withinMin finds, on the path of a unit up to another path, a level whose units hold no more than its min. It is empty
-// if there is none, or if nothing can be said of the unit.
+// withinMin finds, on the path of a unit up to another path, a level whose units hold at most its min. It is empty if
+// there is none, or if nothing is known of the unit.
 func (c *checker) withinMin(o *object, mine []string, held map[string]amounts, d *decision) string {
 	if c.tainted[o.uid()] || c.chargedTo(o) == mine[0] {
 		return ""
@@ -232,8 +234,8 @@ func (c *checker) withinMin(o *object, mine []string, held map[string]amounts, d
 
 func gangGroupOf(o *object) string { return unitOf(o).Annotations[v1alpha1.AnnotationGangGroup] }
 
-// heldByUnits is the most that units may hold at each level, with their pods, by what a decision may have known: also
-// what the scheduler was giving them then.
+// heldByUnits is the most that units can hold at each level, with their pods, for any state that a decision may have
+// known. It includes units to which the scheduler was giving quota then.
 func (c *checker) heldByUnits(d *decision) map[string]amounts {
 	most := map[string]amounts{}
 	at := map[string]string{}
@@ -254,7 +256,7 @@ func (c *checker) heldByUnits(d *decision) map[string]amounts {
 		}
 		look(ch.before)
 	}
-	// What its pods hold that are being deleted comes on top: successors of these have their place kept.
+	// Deleted pods count in addition: the place of their successors is kept.
 	onNodes, leaving := map[string]amounts{}, map[string]amounts{}
 	for _, o := range c.w.api.list(pods) {
 		pod := podOf(o)
@@ -299,31 +301,11 @@ func (c *checker) minsAreScaled(d *decision) bool {
 			if !sum.within(amountsOf(quotaOf(o).Spec.Min, amounts{})) {
 				return true
 			}
-		} else if !sum.within(c.smallestTotal(d.seen[nodes])) {
+		} else if !sum.within(c.totalSince(d.seen[nodes], least)) {
 			return true
 		}
 	}
 	return false
-}
-
-// smallestTotal of the nodes since a version.
-func (c *checker) smallestTotal(since int64) amounts {
-	var total amounts
-	of := func(o *object) amounts { return amountsOf(nodeOf(o).Status.Allocatable, amounts{}) }
-	for _, o := range c.w.api.objects[nodes] {
-		total = total.plus(of(o), 1)
-	}
-	fewest := total
-	for _, ch := range slices.Backward(c.w.api.since(nodes, since)) {
-		if ch.after != nil {
-			total = total.plus(of(ch.after), -1)
-		}
-		if ch.before != nil {
-			total = total.plus(of(ch.before), 1)
-		}
-		fewest = fewest.each(total, least)
-	}
-	return fewest
 }
 
 // keptForTakers: from the first loss on, what a unit takes is not for pods without a unit, on any level (I4).
@@ -349,7 +331,7 @@ func (c *checker) keptForTakers(pod *object, d *decision) {
 			c.leftFor(o, pod, level, sum, limit.all)
 		}
 		sum := total.all.plus(request, 1).plus(asks, 1).plus(leavingAll, -1).of(request)
-		c.leftFor(o, pod, root, sum, c.largestTotal(d.seen[nodes]))
+		c.leftFor(o, pod, root, sum, c.totalSince(d.seen[nodes], greatest))
 	}
 }
 
@@ -365,8 +347,8 @@ func (c *checker) leftFor(taker, pod *object, level string, sum, limit amounts) 
 	}
 }
 
-// leaves is what will be given back at each level, and everywhere: what a unit takes, and pods whose unit holds
-// nothing.
+// leaves is the amount that will be given back at each level, and in all. It has the holds that a unit takes, and pods
+// whose unit holds nothing.
 func (c *checker) leaves(taker *object) (byLevel map[string]amounts, all amounts) {
 	byLevel = map[string]amounts{}
 	add := func(o *object, amount amounts) {
@@ -391,12 +373,12 @@ func (c *checker) leaves(taker *object) (byLevel map[string]amounts, all amounts
 	return byLevel, all
 }
 
-// loses: a job that was released is suspended soon after its unit loses what it held, whatever labels and owners it has
-// by then (I15). Who loses it to others may have a grace, which is looked at elsewhere.
+// loses: a released job is suspended soon after its unit loses its quota, whatever labels and owners it has by then
+// (I15). A unit that loses quota to others can have a grace, which another check covers.
 func (c *checker) loses(before *object, ch *change) {
 	o := ch.after
-	if before == nil || unitOf(o).Spec.ConsumerRef == nil || !holds(before) || !phaseOf(before).Releases() || holds(o) ||
-		phaseOf(o).Terminal() || c.tainted[o.uid()] || c.lostToOthers(o) != nil {
+	if before == nil || unitOf(o).Spec.ConsumerRef == nil || !holds(before) || !rulebook.Releases(phaseOf(before)) ||
+		holds(o) || rulebook.Over(phaseOf(o)) || c.tainted[o.uid()] || c.lostToOthers(o) != nil {
 		return
 	}
 	if job := c.consumer(o); job != nil && runs(job) && !c.w.bad(job) {
@@ -414,7 +396,7 @@ func (c *checker) stillRuns(job *object, ch *change) {
 		})
 		switch {
 		case stopped, now == nil, now.uid() != job.uid(), !runs(now), u == nil, u.uid() != ch.after.uid(), c.tainted[u.uid()],
-			phaseOf(u).Releases(), phaseOf(u).Terminal(), c.lostToOthers(u) != nil:
+			rulebook.Releases(phaseOf(u)), rulebook.Over(phaseOf(u)), c.lostToOthers(u) != nil:
 		case c.w.loop.now.Before(c.calm(ch.at.Add(lookPause))):
 			c.stillRuns(job, ch)
 		default:

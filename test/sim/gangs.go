@@ -25,22 +25,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Jobs whose gangs belong together are small enough for any quota, in one quota or in two, and come some seconds apart:
-// what the plan does to processes and quotas meanwhile must leave none of them behind.
+// Jobs whose gangs belong together are small enough for any quota, are in one quota or in two, and arrive some seconds
+// apart. No action on processes and quotas in that time may leave one of them behind.
 
-// gangGroups of a plan: half of them have one, of two or three jobs.
-func (g *generator) gangGroups(seed uint64) {
-	d := generator{dice: newDice(seed, "gang groups"), plan: Plan{Length: g.plan.Length}}
+// gangGroups of a plan: one, of two or three jobs.
+func (g *generator) gangGroups(d dice) {
+	defer g.with(d)()
 	few := func(s Step) bool { return s.Args["max-jobs"] != "" } // which may be fewer than the group has
-	if !d.chance(50) || slices.ContainsFunc(g.plan.Steps, few) {
+	if slices.ContainsFunc(g.plan.Steps, few) {
 		return
 	}
-	names := []string{"g0", "g1", "g2"}[:2+d.IntN(2)]
+	names := []string{"g0", "g1", "g2"}[:2+g.IntN(2)]
 	for _, name := range names {
-		d.add(d.when(), "job", name, "quota", pick(d.dice, leaves), "cpu", "500", "run", d.run(),
-			"priority", fmt.Sprint(d.IntN(3)), "gang", name, "group", strings.Join(names, ","))
+		g.add(g.when(), "job", name, "quota", pick(d, leaves), "cpu", "500", "run", g.run(),
+			"priority", fmt.Sprint(g.IntN(3)), "gang", name, "group", strings.Join(names, ","))
 	}
-	g.plan.Steps = append(g.plan.Steps, d.plan.Steps...)
 }
 
 // joinGang has the pods of a job say to which gang and group they belong.
@@ -54,9 +53,9 @@ func joinGang(s Step, annotations map[string]any) {
 	annotations[extension.AnnotationGangGroups] = `["` + group + `"]`
 }
 
-// gangsThere is Koordinator's Coscheduling: the first pods of a gang group get nodes once each gang has one that may
-// go. From then on all do (match policy once-satisfied), also those that come when others of the group have ended: the
-// real one forgets that with the last pod of the group that runs.
+// gangsThere plays Koordinator's Coscheduling. The first pods of a gang group get nodes when each gang has an admitted
+// pod. From then on all pods of the group do (match policy once-satisfied), even after others have ended. The real one
+// forgets that with the last running pod of the group.
 func (r *replica) gangsThere(pod *corev1.Pod) bool {
 	group := pod.Annotations[extension.AnnotationGangGroups]
 	if group == "" || r.world.placed[group] {

@@ -23,7 +23,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
 )
 
 // Profile is what plans are made of.
@@ -91,20 +91,43 @@ func Generate(seed uint64, p Profile) Plan {
 		g.add(g.when(), "runtime", "", "on", strconv.FormatBool(!g.plan.Runtime), "every", g.spell(8*time.Second))
 	}
 	if !p.Failovers {
-		g.jobSets(seed)
-		g.times(seed)
-		g.gangGroups(seed)
-		g.checks(seed)
-		g.reclaims(seed)
-		g.nodeChecks(seed)
-		g.sizes(seed)
-		g.tenant(seed)
-		g.graces(seed)
-		g.evasions(seed)
-		g.priorityBounds(seed)
+		for _, part := range parts {
+			if d := newDice(seed, part.name); part.percent == always || d.chance(part.percent) {
+				part.add(g, d)
+			}
+		}
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan
+}
+
+// parts are added to so many percent of the plans, in this order. Each has dice of its own, so that a new part leaves
+// all plans as they are in the rest.
+var parts = []struct {
+	name    string // of its dice
+	percent int
+	add     func(*generator, dice)
+}{
+	{"job sets", 40, (*generator).jobSets},
+	{"times", 35, (*generator).times},
+	{"gang groups", 50, (*generator).gangGroups},
+	{"checks", 35, (*generator).checks},
+	{"reclaim", 40, (*generator).reclaims},
+	{"node checks", always, (*generator).nodeChecks},
+	{"sizes", 40, (*generator).sizes},
+	{"tenant", 50, (*generator).tenant},
+	{"grace", 35, (*generator).graces},
+	{"evasions", 40, (*generator).evasions},
+	{"bounds of priority", 40, (*generator).priorityBounds},
+}
+
+const always = 100
+
+// with has the generator use other dice, until what it returns is called.
+func (g *generator) with(d dice) (end func()) {
+	own := g.dice
+	g.dice = d
+	return func() { g.dice = own }
 }
 
 var leaves = []string{"a", "b", "c"}
@@ -143,7 +166,7 @@ func (g *generator) anyone() string {
 	return g.controller()
 }
 
-// cluster: org above a and b, and c beside it. Each quota has room for each job.
+// cluster: org above a and b, and c without a parent. Each quota has room for each job.
 func (g *generator) cluster() {
 	for i := range 3 {
 		g.add(0, "node", fmt.Sprintf("n%d", i), "cpu", "6000")
@@ -171,9 +194,9 @@ func (g *generator) cluster() {
 	}
 }
 
-// more resources that a leaf limits. A quota names the same ones all the time: Koordinator takes away nothing of what
-// its max does not name when a pod ends, and counts it for ever when it is named again. docs/design/decisions.md has
-// the plan.
+// more returns resources that a leaf limits in addition. A quota always names the same ones. Suppose that the max of a
+// quota stops naming a resource. Koordinator then subtracts none of it when a pod ends, and counts it forever after the
+// name returns. docs/design/decisions.md has the plan.
 func (g *generator) more() []string {
 	if !g.wide {
 		return nil
@@ -189,7 +212,7 @@ func (g *generator) jobArgs() []string {
 	if g.crowd && g.chance(80) {
 		quota, sizes, n = g.crowdedIn, sizes[1:2], 2+g.IntN(2)
 	}
-	firm := g.chance(20) // non-preemptible: no more than the min of its quota
+	firm := g.chance(20) // non-preemptible: at most the min of its quota
 	if firm {
 		sizes = sizes[:min(len(sizes), 2)]
 	}
@@ -222,7 +245,7 @@ func (g *generator) job() {
 	g.add(at, "job", name, g.jobArgs()...)
 }
 
-// mischief is what may happen beside jobs coming and ending.
+// mischief can happen in addition to the start and end of jobs.
 var mischief = []func(g *generator){
 	func(g *generator) { g.add(g.when(), "delete-job", pick(g.dice, g.jobs)) },
 	func(g *generator) {
@@ -349,8 +372,8 @@ func errs(g *generator) {
 	g.add(g.when(), "errors", g.anyone(), "fault", string(pick(g.dice, all)), "count", strconv.Itoa(1+g.IntN(4)))
 }
 
-// failovers makes the leader go in all the ways that there are, with slow requests on their way, while jobs of all
-// priorities come: the old leader and the new one see different ones, and would not choose the same.
+// failovers ends the leader in all possible ways, with slow requests in flight, while jobs of all priorities arrive.
+// The old and the new leader see different jobs, and would choose differently.
 func (g *generator) failovers(n int) {
 	for at := g.between(time.Second, 4*time.Second); n > 0; n-- {
 		g.add(at, "slow", "leader", "for", "25s")

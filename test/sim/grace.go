@@ -38,15 +38,9 @@ const (
 	annotationOwner  = "sim/owner"
 )
 
-// graces of a plan, drawn apart so that other plans stay what they are.
-func (g *generator) graces(seed uint64) {
-	d := newDice(seed, "grace")
-	if !d.chance(35) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// graces of a plan.
+func (g *generator) graces(d dice) {
+	defer g.with(d)()
 	g.borrowers(d)
 	for _, leaf := range leaves {
 		g.add(g.between(g.plan.Length/20, g.plan.Length/8), "grace", leaf, "most", pick(g.dice, []string{"5", "20", "60"}))
@@ -207,7 +201,7 @@ var ownersDo = map[string]func(a *audience, job *object){
 		a.resume(job)
 	},
 	"deletes": func(a *audience, job *object) {
-		_ = a.w.api.delete(byUser, units, a.w.unitKeyOf(job), "") // it may be gone
+		_ = a.w.api.delete(byUser, units, a.w.unitKeyOf(job), "") // the unit may be gone
 	},
 	"unlabels": func(a *audience, job *object) {
 		if quota := quotaLabel(job); quota != "" && job.kind == jobKind {

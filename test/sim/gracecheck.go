@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 // A job whose unit lost its quota to others is suspended at the end of its grace. It is suspended before if its owner
@@ -61,8 +62,8 @@ type debts struct {
 type debt struct {
 	kind kind
 	key  string
-	// began is the time since which it runs without quota, end the time of its suspension, and known the time since which
-	// that is the end. At saved, checkpoints were complete.
+	// began is the time since which it runs without quota, and end the time of its suspension. known is the time since
+	// which end holds. At saved, checkpoints were complete.
 	began, end, known, saved time.Time
 	// unit lost its quota. It is lost if somebody has deleted it.
 	unit types.UID
@@ -79,7 +80,7 @@ var forOthers = []unit.Reason{unit.ReasonReclaimed, unit.ReasonPreemptedInQueue,
 
 // lostToOthers is the condition of a unit that lost its quota to others and waits; nil if it does not.
 func (c *checker) lostToOthers(o *object) *metav1.Condition {
-	if o == nil || c.tainted[o.uid()] || phaseOf(o).Releases() || phaseOf(o).Terminal() {
+	if o == nil || c.tainted[o.uid()] || rulebook.Releases(phaseOf(o)) || rulebook.Over(phaseOf(o)) {
 		return nil
 	}
 	e := meta.FindStatusCondition(unitOf(o).Status.Conditions, v1alpha1.ConditionEvicted)
@@ -103,10 +104,9 @@ func isSuspended(job *object) bool {
 	return is
 }
 
-// markedAs suspended by a controller.
 func markedAs(job *object) bool { return job.u.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] != "" }
 
-// graceOfJob is what a job asks for, up to what its queue gives. A queue that is gone gives none.
+// graceOfJob is the grace of a job, up to the bound of its queue. A deleted queue gives none.
 func graceOfJob(job, queue *object) time.Duration {
 	n, err := strconv.Atoi(job.u.GetAnnotations()[v1alpha1.AnnotationGrace])
 	if err != nil || queue == nil {
@@ -302,7 +302,7 @@ func (c *checker) owing(uid types.UID) {
 	if !d.saved.IsZero() && d.saved.Before(end) {
 		end = d.saved
 	}
-	if markedAs(job) { // it was suspended since, and somebody has resumed it
+	if markedAs(job) { // the job was suspended, and somebody has resumed it
 		end = e.LastTransitionTime.Time
 	}
 	if !d.end.Equal(end) {
@@ -332,7 +332,7 @@ func (c *checker) repaid(job *object) {
 	switch {
 	case ended(job):
 		c.w.countFault("ended in its grace")
-	case u != nil && consumerOf(u) == job.uid() && phaseOf(u).Releases() && runs(job):
+	case u != nil && consumerOf(u) == job.uid() && rulebook.Releases(phaseOf(u)) && runs(job):
 		c.w.countFault("admitted in its grace")
 		c.withdrawn(job, u.uid(), unitOf(u).Status.Attempts, c.w.loop.now)
 	}
@@ -376,7 +376,7 @@ func (c *checker) withdrawn(job *object, uid types.UID, attempts int64, since ti
 		now, u := c.w.api.get(job.kind, job.key), c.w.api.get(units, c.w.unitKeyOf(job))
 		switch {
 		case now == nil || now.uid() != job.uid() || !runs(now), c.tainted[uid],
-			u == nil || u.uid() != uid || unitOf(u).Status.Attempts != attempts || !phaseOf(u).Releases():
+			u == nil || u.uid() != uid || unitOf(u).Status.Attempts != attempts || !rulebook.Releases(phaseOf(u)):
 		case c.w.loop.now.Before(c.calm(since)):
 			c.withdrawn(job, uid, attempts, since)
 		default:

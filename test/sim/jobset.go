@@ -26,12 +26,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
 )
 
-// A JobSet has several groups of pods, and stands above Jobs that could be queued themselves. Its controller here does
-// what that of JobSet v0.8 does: it makes the Jobs also while the JobSet is suspended, suspends and resumes them, and
-// gives them the labels and annotations that their templates have when they are resumed.
+// A JobSet has several groups of pods, and owns Jobs that could be queued themselves. Its controller here does the same
+// as that of JobSet v0.8. It creates the Jobs even while the JobSet is suspended, and suspends and resumes them. A
+// resumed Job gets the labels and annotations of its template.
 
 var byJobSetController = writer{role: "jobset-controller"}
 
@@ -233,7 +233,7 @@ func (c *cluster) jobOfSet(set *object, g *group, i int64, suspended bool) *obje
 	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(set.u, groupKinds[jobSets])})
 	job, err := c.world.api.create(byJobSetController, jobKind, u)
 	if err != nil {
-		panic(err) // it is not there
+		panic(err) // the name is free
 	}
 	return job
 }
@@ -290,7 +290,6 @@ func mergeMetadata(into, from map[string]any) {
 	}
 }
 
-// deleteJobsOf a JobSet.
 func (c *cluster) deleteJobsOf(set *object, which func(*object) bool) {
 	for _, job := range c.world.api.list(jobKind) {
 		if ref := owner(job); ref != nil && ref.UID == set.uid() && which(job) {
@@ -299,16 +298,9 @@ func (c *cluster) deleteJobsOf(set *object, which func(*object) bool) {
 	}
 }
 
-// jobSets adds some to a plan, and what may happen to them. They have dice of their own, so that plans are what they
-// were before there were any.
-func (g *generator) jobSets(seed uint64) {
-	d := newDice(seed, "job sets")
-	if !d.chance(40) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// jobSets adds some to a plan, and what may happen to them.
+func (g *generator) jobSets(d dice) {
+	defer g.with(d)()
 	for i := range 1 + g.IntN(3) {
 		name := setPrefix + strconv.Itoa(i)
 		g.add(g.when(), "job-set", name, "quota", pick(g.dice, leaves), "cpu", "500",

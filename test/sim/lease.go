@@ -59,8 +59,8 @@ type lease struct {
 	version int64
 }
 
-// elector is client-go's LeaderElector in one process. After a renewal it waits a retry period, and then tries for as
-// long as the renew deadline: so it leads for up to their sum after the last answer that it got.
+// elector is client-go's LeaderElector in one process. After a renewal it waits a retry period, and then tries for the
+// renew deadline. So it leads for up to their sum after its last answer.
 type elector struct {
 	observed   int64
 	observedAt time.Time

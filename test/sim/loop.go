@@ -85,8 +85,8 @@ func (l *loop) run(until time.Time, stop func() bool) {
 	l.now = until
 }
 
-// dice are the choices of one part of the world. Each part has its own, so that taking a step out of a plan leaves the
-// choices of the rest as they were as far as possible.
+// dice are the choices of one part of the world. Each part has its own, so that removing a step from a plan changes few
+// choices of the others.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64, name string) dice {

@@ -18,9 +18,9 @@ package sim
 
 import "fmt"
 
-// Koordinator may count pods of a quota that was deleted and made anew twice, or for ever: see the plans
-// ended-before-it-was-moved and counted-and-moved. Nobody can be admitted there then, and that is not for us to make up
-// for. Such a plan ends with a miscount in place of a violation.
+// Koordinator can count pods of a quota that was deleted and created again twice, or forever: see the plans
+// ended-before-it-was-moved and counted-and-moved. Then nobody can be admitted there, and that is no fault of the
+// queue. Such a plan ends with a miscount in place of a violation.
 
 // miscounted are the quotas of which the leader's ElasticQuota counts more as used than there are pods on nodes.
 func (c *checker) miscounted() (found []string) {

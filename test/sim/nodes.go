@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/witness"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/witness"
 )
 
 // Nodes. Some queues that take back have the check of placement as well: a scheduler asks for nodes before a unit
@@ -36,9 +36,7 @@ const (
 	noNodesMost = 160 * time.Second
 )
 
-// nodeChecks are drawn apart so that other plans stay what they are.
-func (g *generator) nodeChecks(seed uint64) {
-	d := newDice(seed, "node checks")
+func (g *generator) nodeChecks(d dice) {
 	for _, s := range g.plan.Steps {
 		if s.Verb == "reclaim" && s.Args["policy"] != string(v1alpha1.PreemptNever) && d.chance(30) {
 			g.add(s.At, "checks", s.On, "names", nodesCheck, "timeout", "8")
@@ -72,8 +70,8 @@ func (p *placer) Foresee(q witness.Question) {
 	})
 }
 
-// onForesight judges what is taken by a unit whose queue asks for nodes before: somebody has said to the leader, not
-// long ago, that it finds some (I3).
+// onForesight judges a unit that takes and whose queue asks for nodes first. The leader must have learned, not long
+// ago, that the unit finds nodes (I3).
 func (c *checker) onForesight(before *object, ch *change) {
 	d := ch.by.decision
 	if d == nil || !takes(ch.after) || takes(before) || !slices.Contains(c.asked(ch), nodesCheck) {

@@ -25,7 +25,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
 )
 
 // Plan is a world and what happens in it. Its text is what String writes and Parse reads.

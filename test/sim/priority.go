@@ -26,12 +26,7 @@ import (
 
 // A namespace bounds the priority with which its jobs take what others of their quota hold.
 
-// priorityBounds are drawn apart so that other plans stay what they are.
-func (g *generator) priorityBounds(seed uint64) {
-	d := newDice(seed, "bounds of priority")
-	if !d.chance(40) {
-		return
-	}
+func (g *generator) priorityBounds(d dice) {
 	for range 1 + d.IntN(4) {
 		g.add(d.between(0, g.plan.Length*3/4), "max-priority", team, "value",
 			pick(d, []string{"", "0", "1", "2", "1000", "-1", "99999999999", "x"}))
@@ -43,8 +38,8 @@ func setMaxPriority(w *world, s Step) {
 	w.annotate(namespaces, s.On, v1alpha1.AnnotationMaxPriority, s.Args["value"])
 }
 
-// takesLower: what units of the quota of a unit hold, it takes only if its priority is greater, as far as the namespace
-// of both allows (I4).
+// takesLower: a unit takes from units of its own quota only with a greater priority, as far as their namespace allows
+// it (I4).
 func (c *checker) takesLower(before *object, ch *change) {
 	d := ch.by.decision
 	var known []string
@@ -52,7 +47,7 @@ func (c *checker) takesLower(before *object, ch *change) {
 		known = unitOf(before).Status.Preemption.Holds
 	}
 	if unitOf(ch.after).Annotations[v1alpha1.AnnotationGangGroup] != "" {
-		return // it has the priority of the greatest of its group
+		return // the greatest priority of its group counts
 	}
 	allowed := c.greatestBound(d)
 	mine := min(c.mostPriority(ch.after, d), allowed)

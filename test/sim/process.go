@@ -52,8 +52,8 @@ type process struct {
 	clock  *clocktesting.FakeClock
 	skew   time.Duration
 	dice   dice
-	paused time.Time // it does nothing before
-	// got are the versions of units that it read from the API beside its watches.
+	paused time.Time // the process does nothing before
+	// got are the versions of units that it read from the API outside of its watches.
 	got map[string]int64
 	// cut: no request of it reaches the API before, nor does an answer.
 	cut time.Time

@@ -31,12 +31,7 @@ import (
 
 // Reclaim. Queues have their units take back what others borrow of a min, some from early on and some for a while.
 
-// reclaims are drawn apart so that other plans stay what they are.
-func (g *generator) reclaims(seed uint64) {
-	d := newDice(seed, "reclaim")
-	if !d.chance(40) {
-		return
-	}
+func (g *generator) reclaims(d dice) {
 	for range 1 + d.IntN(4) {
 		policy := v1alpha1.PreemptAny
 		if d.chance(20) {
@@ -106,7 +101,6 @@ func setReclaim(w *world, s Step) {
 	}
 }
 
-// setMinRunTime of a queue.
 func setMinRunTime(seconds int64) func(u *unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		spec := mapAt(u.Object, "spec")
@@ -126,7 +120,7 @@ func takes(o *object) bool {
 	return status.Preemption != nil && status.Preemption.Attempts == status.Attempts && len(status.Preemption.Holds) > 0
 }
 
-// onReclaim judges what is taken back: before a unit loses what it holds, another one has said that it takes that (I3).
+// onReclaim judges a reclaim: before a unit loses its quota, another one has recorded that it takes it (I3).
 func (c *checker) onReclaim(before *object, ch *change) {
 	if p := unitOf(ch.after).Status.Preemption; p != nil {
 		for _, hold := range p.Holds {

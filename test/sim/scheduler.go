@@ -31,12 +31,13 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/statuswrite"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/quota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/quota/quotatest"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota/quotatest"
 )
 
 const roleScheduler = "scheduler"
@@ -50,7 +51,7 @@ type decision struct {
 	// leader is the run of the process that decided; pending are units of which it was writing then.
 	leader  *replica
 	pending map[string]bool
-	// got are versions of units that it had read beside its watch.
+	// got are versions of units that were read outside of its watch.
 	got map[string]int64
 	// uncounted, of a pod that is bound: it is not in used yet.
 	uncounted bool
@@ -64,7 +65,7 @@ type replica struct {
 	live    *quotatest.Live
 	gate    *jobqueue.Gate
 	streams []*stream
-	seen    map[kind][]*stream // those that a decision depends on
+	seen    map[kind][]*stream // streams that a decision depends on
 	listed  int64              // version of the list at Lead
 	// turned is the version at which Koordinator heard that a quota was made or deleted, the last one of its name.
 	turned map[string]int64
@@ -117,7 +118,7 @@ func (r *replica) build() {
 	}
 	adapter := w.variants.quotas(r.live.Adapter())
 	r.gate = &jobqueue.Gate{
-		Snapshot:  func() jobqueue.Snapshot { return r.engine.Snapshot() },
+		Snapshot:  func() jobqueue.Snapshot { return r.engine.Engine.Snapshot() },
 		Predicate: func() *managedjobs.Predicate { return w.predicate },
 		Job: func(uid types.UID) (jobqueue.Job, bool) {
 			job, ok := r.jobsByUID[uid]
@@ -148,7 +149,7 @@ func (r *replica) build() {
 	decisions := newDice(w.plan.Seed, fmt.Sprintf("%s/%d/decisions", r.name, r.run))
 	r.engine.DecisionsTake(func() time.Duration { return decisions.between(0, w.plan.Decision) })
 	w.extend(r)
-	r.live.Adapter().Subscribe(r.engine.Sink())
+	r.live.Adapter().Subscribe(r.engine.Engine.Sink())
 	r.live.Adapter().Protect(quota.Guard{
 		Admitted: r.gate.Admitted,
 		TryAgain: func([]types.NamespacedName) { r.cycle() },
@@ -350,7 +351,7 @@ func (r *replica) seenOf(k kind) int64 {
 }
 
 // submit takes a write of the engine and sends it.
-func (r *replica) submit(w *engine.Write) {
+func (r *replica) submit(w *statuswrite.Write) {
 	key, _ := w.Object()
 	if w.Decides() {
 		r.flights[key.String()] = true
@@ -358,9 +359,9 @@ func (r *replica) submit(w *engine.Write) {
 	r.send(w, r.decide(), 0)
 }
 
-// send is one attempt: the request arrives some time later, also when the process that sent it is gone by then, and its
-// answer after that.
-func (r *replica) send(w *engine.Write, d *decision, attempts int) {
+// send is one attempt. The request arrives some time later, even if its process is gone by then, and its answer after
+// that.
+func (r *replica) send(w *statuswrite.Write, d *decision, attempts int) {
 	if w.Dropped() {
 		return
 	}
@@ -379,13 +380,13 @@ func (r *replica) send(w *engine.Write, d *decision, attempts int) {
 		back = wo.plan.Deadline - there
 	}
 	wo.loop.after(there, func() {
-		var result engine.Result
+		var result statuswrite.Result
 		answered := false
 		r.survive(func() {
 			r.sending = d
 			cut := r.cut
 			if sent {
-				r.cut = time.Time{} // it was on the way already
+				r.cut = time.Time{} // the request was already sent
 			}
 			defer func() { r.sending = nil }()
 			if !r.alive {
@@ -400,19 +401,19 @@ func (r *replica) send(w *engine.Write, d *decision, attempts int) {
 	})
 }
 
-func (r *replica) answered(w *engine.Write, d *decision, result engine.Result, attempts int) {
+func (r *replica) answered(w *statuswrite.Write, d *decision, result statuswrite.Result, attempts int) {
 	key, _ := w.Object()
 	r.moved = true
 	if result.Definite() || !w.Decides() {
 		if w.Decides() {
 			delete(r.flights, key.String())
 		}
-		r.engine.Settle(result)
+		r.engine.Engine.Settle(result)
 		r.poke()
 		return
 	}
 	if attempts == 0 {
-		r.engine.Settle(result)
+		r.engine.Engine.Settle(result)
 		r.poke()
 	}
 	if r.world.variants != nil && r.world.variants.NoBackoff {

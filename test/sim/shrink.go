@@ -16,8 +16,8 @@ limitations under the License.
 
 package sim
 
-// Shrink cuts a plan that fails down to steps that are all needed for the same invariant to fail: delta debugging over
-// the steps, the first ones, which make the cluster, left alone.
+// Shrink reduces a failing plan to steps that are all needed for the same invariant to fail, by delta debugging. The
+// first steps, which make the cluster, stay.
 func Shrink(p Plan, o Options) Plan {
 	first := Run(p, o).Violations
 	if len(first) == 0 {

@@ -111,8 +111,8 @@ func planIn(t *testing.T, file string) Plan {
 	return plan
 }
 
-// TestTwoLeaders: what keeps two leaders from giving away the same quota is that no request of the first is under way
-// any more when the second one lists. With kube-scheduler's own timing one is, and the simulator finds it out.
+// TestTwoLeaders: no request of the first leader is in flight when the second one lists, so two leaders cannot give
+// away the same quota. With kube-scheduler's own timing one is, and the simulator finds that.
 func TestTwoLeaders(t *testing.T) {
 	plan := planIn(t, "two-leaders.plan")
 	require.Equal(t, StockLease, plan.Lease)
@@ -126,8 +126,8 @@ func TestTwoLeaders(t *testing.T) {
 	}
 }
 
-// TestKeptPlans: what once failed and must not again. What test/sim prints of a failure is such a file; "# want I6" as
-// its first line is for what is still open, "# want miscount" for what is Koordinator's.
+// TestKeptPlans runs plans that once failed. test/sim prints a failure as such a file. The first line "# want I6" marks
+// a violation that is still open, and "# want miscount" one that is Koordinator's.
 func TestKeptPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/plans/*.plan")
 	require.NoError(t, err)

@@ -31,15 +31,9 @@ import (
 
 const indexed = "Indexed"
 
-// sizes of a plan, drawn apart so that other plans stay what they are.
-func (g *generator) sizes(seed uint64) {
-	d := newDice(seed, "sizes")
-	if !d.chance(40) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// sizes of a plan.
+func (g *generator) sizes(d dice) {
+	defer g.with(d)()
 	for i := range 1 + g.IntN(3) {
 		name := "s" + strconv.Itoa(i)
 		at := g.when()

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// stream is one client's watch of one kind, with a cache, as an informer has it. What it delivers lags behind the API,
-// on its own.
+// stream is one client's watch of one kind, with a cache, like an informer. Its events lag behind the API independently
+// of other streams.
 type stream struct {
 	api  *api
 	kind kind
@@ -107,7 +107,7 @@ func (s *stream) deliver() {
 		}
 	}
 	pending := s.pending()
-	// What came at one time arrives in one piece.
+	// Events of one time arrive together.
 	n := 1
 	for n < len(pending) && pending[n].at.Equal(pending[0].at) {
 		n++
@@ -137,7 +137,7 @@ func (s *stream) take(rv int64, key string, after *object) {
 	}
 }
 
-// relist jumps to the newest state: what was between is never seen, and what went meanwhile is found missing.
+// relist jumps to the newest state. Changes in between are never seen, and deleted objects are found missing.
 func (s *stream) relist() {
 	now := s.selected(s.api.objects[s.kind])
 	keys := maps.Clone(s.store)

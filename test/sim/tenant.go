@@ -30,8 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// A tenant that does to its own jobs, pods and units what it may where no policy refuses it, to run more than it was
-// admitted with, or for longer, or to take what is others'. Its jobs end as all do. There are no policies here.
+// A tenant does everything to its own jobs, pods and units that no policy refuses. It wants to run more than its
+// admission, or for longer, or to take quota of others. Its jobs end as all do. There are no policies here.
 
 // annotationAlone on a pod: no node takes it while another pod of its job is on one.
 const annotationAlone = "sim/alone"
@@ -42,15 +42,9 @@ const foreignKind = "PyTorchJob"
 // heartbeat is how often the units of such consumers have to give one; nothing else runs for so long.
 const heartbeat = 20 * time.Second
 
-// tenant of a plan, drawn apart so that other plans stay what they are. Half of them have one.
-func (g *generator) tenant(seed uint64) {
-	d := newDice(seed, "tenant")
-	if !d.chance(50) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// tenant of a plan.
+func (g *generator) tenant(d dice) {
+	defer g.with(d)()
 	for i := range 1 + g.IntN(3) {
 		pick(g.dice, attacks)(g, "t"+strconv.Itoa(i), pick(g.dice, leaves))
 	}
@@ -148,7 +142,7 @@ func begunAnew(g *generator, job, quota string) {
 // alone: one pod runs, and the others wait for a node for as long as it does.
 func alone(g *generator, job, quota string) { g.attacker(job, quota, "alone", "yes", "run", "25s") }
 
-// foreign: units stand for something that nobody watches, or for nothing and have one pod that waits for ever.
+// foreign: units stand for consumers that nobody watches, or for a single pod that waits forever.
 func foreign(g *generator, job, quota string) {
 	g.add(g.between(time.Second, 3*time.Second), "heartbeat", quota)
 	g.add(g.when(), "foreign", job, "quota", quota, "cpu", g.cpu(), "pod", strconv.FormatBool(g.chance(50)))
@@ -250,7 +244,7 @@ func orphan(w *world, s Step) {
 			}
 		}
 	}
-	_ = w.api.delete(byUser, jobKind, job.key, job.uid()) // it is there
+	_ = w.api.delete(byUser, jobKind, job.key, job.uid()) // the job exists
 }
 
 // keep deletes a job that a finalizer keeps for a while.
@@ -329,14 +323,14 @@ func (w *world) crowded(pod *corev1.Pod) bool {
 	return false
 }
 
-// tenantLeaves when the world heals: its jobs are in their queues again, and its units go, once it was seen which of
-// them hold quota still.
+// tenantLeaves when the world heals. Its jobs get their queues back. Its units are deleted after it was seen which of
+// them still hold quota.
 func (w *world) tenantLeaves() {
 	for _, job := range w.topJobs() {
 		if quota := w.unlabelled[job.u.GetName()]; quota != "" && quotaLabel(job) == "" {
 			w.api.edit(byUser, jobKind, job.key, false, setLabel(v1alpha1.LabelQuotaName, quota))
 		}
-		if w.madeFirm[job.u.GetName()] { // it may ask for more than its min, and would wait for ever
+		if w.madeFirm[job.u.GetName()] { // the request may exceed min and would wait forever
 			w.api.edit(byUser, jobKind, job.key, false, setLabel(v1alpha1.LabelPreemptible, ""))
 		}
 	}
@@ -345,7 +339,7 @@ func (w *world) tenantLeaves() {
 	}
 	for _, o := range w.api.list(pods) {
 		if bad("waits")(o) { // Koordinator gives its quota room for it, which the other quotas lack
-			_ = w.api.delete(byUser, pods, o.key, o.uid()) // it is there
+			_ = w.api.delete(byUser, pods, o.key, o.uid()) // the pod exists
 		}
 	}
 	foreign := bad("foreign")
@@ -356,7 +350,7 @@ func (w *world) tenantLeaves() {
 		for _, o := range w.api.list(units) {
 			if foreign(o) {
 				w.check.heartbeat(o)
-				_ = w.api.delete(byUser, units, o.key, o.uid()) // it is there
+				_ = w.api.delete(byUser, units, o.key, o.uid()) // the unit exists
 			}
 		}
 	})

@@ -26,9 +26,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// What a tenant does must not break what is checked anyway, and besides: the pods of a job on nodes are no more than
-// what its unit holds, and one generation of successors of those that are being deleted; pods that a job leaves behind
-// keep its place in its queue; what a job has to wait for it has to wait for whatever becomes of its unit.
+// The actions of a tenant must break none of the other checks, and these in addition:
+//   - Pods of a job on nodes are at most those that its unit holds, and one generation of successors of deleted pods.
+//   - Pods that a job leaves behind keep its place in its queue.
+//   - A job that has to wait has to wait whatever becomes of its unit.
 
 // successorsGoAhead is how long a pod that is being deleted does not count, and a clock may differ.
 const successorsGoAhead = 2*time.Minute + 2*mostSkew
@@ -45,8 +46,8 @@ type wait struct {
 
 // deeds are what the checks of a tenant remember.
 type deeds struct {
-	// heldIn is where a unit was when it held quota last, by its key; goneAt the version at which it went, and goneSeen
-	// what the schedulers had seen of pods then.
+	// heldIn is the last place of a unit with quota, by its key. goneAt is the version at which the unit was deleted, and
+	// goneSeen the version of pods that each scheduler had seen then.
 	heldIn   map[string]place
 	goneAt   map[string]int64
 	goneSeen map[string]map[*replica]int64
@@ -65,7 +66,6 @@ func newDeeds() deeds {
 	}
 }
 
-// note what a unit became.
 func (c *checker) noteUnit(before *object, ch *change) {
 	u, uid := unitOf(ch.after), ch.after.uid()
 	if holds(ch.after) && !c.tainted[uid] {
@@ -119,8 +119,8 @@ func (c *checker) stillWaits(ch *change) {
 	}
 }
 
-// remnants are the places that pods keep whose units hold nothing any more, by unit, as far as a leader has to know:
-// where the pods and what there is of the unit say the same of it.
+// remnants are places of pods whose units hold nothing any more, by unit. Only those count that a leader must know,
+// because the pods and the rest of the unit agree on the place.
 func (c *checker) remnants(d *decision) map[string]place {
 	left := map[string]place{}
 	for _, o := range c.w.api.objects[pods] {
@@ -131,7 +131,7 @@ func (c *checker) remnants(d *decision) map[string]place {
 		}
 		if gone := c.goneAt[key]; gone > 0 &&
 			(d.leader.listed >= gone || c.boundAt[podOf(o).UID].rv > c.goneSeen[key][d.leader]) {
-			was.queue = "" // it went before the leader looked, or before it saw the pod on a node
+			was.queue = "" // deleted before the leader listed, or saw the pod on a node
 		}
 		if left[key].queue == "" {
 			left[key] = was
@@ -189,8 +189,8 @@ func (c *checker) bounds(ch *change) {
 	}
 }
 
-// withinUnit: the pods of a job that are on nodes ask for no more than its unit holds. One generation of successors
-// goes ahead of those that are being deleted (I1).
+// withinUnit: the pods of a job on nodes ask for at most its held quota. One generation of successors of deleted pods
+// is exempt (I1).
 func (c *checker) withinUnit(o, job *object, d *decision) {
 	key := c.w.unitKeyOf(job)
 	most, sure := c.mostHeld(key, job.uid(), d)
@@ -222,8 +222,8 @@ func (c *checker) withinUnit(o, job *object, d *decision) {
 	}
 }
 
-// mostHeld is the most that the unit of a job has held since the scheduler's news; what the scheduler gives back counts
-// until it has the answer. Not sure is it where a person wrote that, or nobody yet.
+// mostHeld is the greatest amount that the unit of a job has held since the scheduler's last information. A release
+// counts after its confirmation. sure is false if a person wrote the amount, or nobody has yet.
 func (c *checker) mostHeld(key string, job types.UID, d *decision) (most amounts, sure bool) {
 	sure = true
 	look := func(o *object) {

@@ -27,19 +27,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// Time-outs and execution times. A queue has short ones for a while, so that jobs lose their admission in the middle of
-// everything else, are tried again, and are made inactive in the end. When the world heals the times go, and people
-// make active what was made inactive.
+// Time-outs and execution times. A queue has short ones for a while. So jobs lose their admission during all other
+// faults, are tried again, and are deactivated in the end. When the world heals the times go, and people reactivate the
+// units.
 
-// times are of a step of a plan, drawn apart so that other plans stay what they are.
-func (g *generator) times(seed uint64) {
-	d := newDice(seed, "times")
-	if !d.chance(35) {
-		return
-	}
-	dice := g.dice
-	g.dice = d
-	defer func() { g.dice = dice }()
+// times are of a step of a plan.
+func (g *generator) times(d dice) {
+	defer g.with(d)()
 	seconds := func() string { return strconv.Itoa(pick(g.dice, []int{0, 1, 3, 8})) }
 	for range 1 + g.IntN(3) {
 		pairs := []string{
@@ -108,7 +102,7 @@ func (w *world) activateAll() {
 	}
 }
 
-// deactivation is why a unit is to be made inactive, which nobody has done yet.
+// deactivation is the cause for which a unit has to be deactivated, and is not yet.
 func deactivation(u *v1alpha1.QueueUnit) *metav1.Condition {
 	c := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionDeactivationTarget)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != u.Generation {
@@ -117,7 +111,7 @@ func deactivation(u *v1alpha1.QueueUnit) *metav1.Condition {
 	return c
 }
 
-// patiently: nobody is admitted that is to be made inactive, or waits for its time.
+// patiently: no unit is admitted that has to be deactivated, or waits for its time.
 func (c *checker) patiently(before *object, ch *change) {
 	if before == nil || c.tainted[before.uid()] {
 		return

@@ -23,20 +23,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/quotawatch"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
 // variants replace parts by broken ones, to show that the checks can fail. Nil breaks nothing.
 type variants struct {
 	// Quotas wraps the adapter.
-	Quotas func(engine.Quotas) engine.Quotas
+	Quotas func(quotawatch.Quotas) quotawatch.Quotas
 	// NoPrecondition has the API apply patches whatever version they were made on.
 	NoPrecondition bool
-	// Unprotected pods outside of units take what units hold, and what they take.
+	// Unprotected pods outside of units take held quota, and quota that units take.
 	Unprotected bool
 	// Policies replace the orders of queues.
 	Policies map[string]queue.Factory
@@ -44,7 +44,7 @@ type variants struct {
 	Deaf func(key string, gone bool) bool
 	// OpenGate lets every pod pass.
 	OpenGate bool
-	// Usurp has every scheduler take the lease, whoever holds it.
+	// Usurp makes every scheduler take the lease, even from its holder.
 	Usurp bool
 	// NoCollector leaves units whose job is gone, and has controllers delete nothing.
 	NoCollector bool
@@ -56,7 +56,7 @@ type variants struct {
 	Read func(u *v1alpha1.QueueUnit)
 	// PartsStandAlone has controllers find no owner of a job, NoKinship schedulers.
 	PartsStandAlone, NoKinship bool
-	// Verify changes what the ledger says of itself, Places what the core says of the places of units.
+	// Verify changes the ledger's own report, and Places that of the core about places of units.
 	Verify func([]ledger.Difference) []ledger.Difference
 	Places func([]admission.Mismatch) []admission.Mismatch
 	// Healed is called when the faults end.
@@ -66,7 +66,7 @@ type variants struct {
 // setOutstanding tells the adapter what units hold beyond their pods.
 type setOutstanding = func(quota string, outstanding, limit resources.List)
 
-func (v *variants) quotas(q engine.Quotas) engine.Quotas {
+func (v *variants) quotas(q quotawatch.Quotas) quotawatch.Quotas {
 	if v == nil || v.Quotas == nil {
 		return q
 	}

@@ -51,7 +51,7 @@ var actions = map[string]action{
 	"pod":        createPlainPod,
 	"delete-pod": deletePodOf,
 
-	// What administrators set up, and nodes.
+	// Objects of administrators, and nodes.
 	"quota":        setQuota,
 	"delete-quota": func(w *world, s Step) { _ = w.api.delete(byAdmin, quotas, keyOf(quotaNamespace, s.On), "") },
 	"queue":        setQueue,

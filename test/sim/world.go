@@ -30,11 +30,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// start of all simulated time.
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -268,7 +268,7 @@ func (w *world) idle() bool {
 		}
 	}
 	for _, o := range w.api.objects[units] {
-		if !phaseOf(o).Terminal() && (!w.bad(o) || w.loop.now.Before(requeueAt(o))) {
+		if !rulebook.Over(phaseOf(o)) && (!w.bad(o) || w.loop.now.Before(requeueAt(o))) {
 			return false
 		}
 	}
@@ -385,7 +385,7 @@ func (w *world) restartLater(name string) {
 	w.loop.after(w.dice.between(time.Second, 5*time.Second), func() { w.restart(name) })
 }
 
-// restart starts a process anew if it is not alive.
+// restart starts a process that is not alive.
 func (w *world) restart(name string) {
 	if r := w.schedulers[name]; r != nil && !r.alive {
 		w.startScheduler(name)
@@ -440,7 +440,7 @@ func (w *world) heal() {
 	if w.plan.hasChecks() {
 		w.answerer.heal()
 	}
-	for _, job := range w.topJobs() { // a step may make a job anew that was to be let go
+	for _, job := range w.topJobs() { // a step may recreate a job that was to be resumed
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "false")
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationMaxExecutionTime, "")
 	}
@@ -449,7 +449,7 @@ func (w *world) heal() {
 	}
 	w.tenantLeaves()
 	w.activateAll()
-	w.loop.after(time.Minute, w.activateAll) // what was on its way
+	w.loop.after(time.Minute, w.activateAll) // for writes in flight
 	for _, o := range w.api.list(units) {
 		// A phase that nobody knows waits for a person (F16), as does a unit that one let go while its checks contradict.
 		if phaseOf(o) == "Weird" || letGoByHand(o) {

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1 holds ProvisioningRequest, group autoscaling.x-k8s.io, as cluster-autoscaler defines it and as far as it
-// is used here: the module of its API cannot be had by itself. The definition is cluster-autoscaler's; that which is
-// generated of these types is for tests.
+// Package v1 has the ProvisioningRequest of cluster-autoscaler, group autoscaling.x-k8s.io, with the fields that this
+// project reads and writes. The API of cluster-autoscaler has no module of its own to import. Clusters install the
+// definition of cluster-autoscaler. The definition that is generated from these types is for tests only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=autoscaling.x-k8s.io

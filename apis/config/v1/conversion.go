@@ -77,7 +77,6 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 		Records: *in.History.Records, Path: *in.History.Path,
 		MaxSizeMB: *in.History.MaxSizeMB, MaxFiles: *in.History.MaxFiles,
 	}
-	out.InsecureVisibility = *in.InsecureVisibility
 	out.FeatureGates = in.FeatureGates
 }
 
@@ -115,6 +114,5 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 		Records: ptr.To(in.History.Records), Path: ptr.To(in.History.Path),
 		MaxSizeMB: ptr.To(in.History.MaxSizeMB), MaxFiles: ptr.To(in.History.MaxFiles),
 	}
-	out.InsecureVisibility = ptr.To(in.InsecureVisibility)
 	out.FeatureGates = maps.Clone(in.FeatureGates)
 }

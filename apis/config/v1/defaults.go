@@ -72,7 +72,6 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.History.Path, "")
 	setDefault(&args.History.MaxSizeMB, 100)
 	setDefault(&args.History.MaxFiles, 5)
-	setDefault(&args.InsecureVisibility, false)
 }
 
 func setDefault[T any](field **T, value T) {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1 holds the arguments of the JobQueue scheduler plugin as users write them:
+// Package v1 has the arguments of the plugin JobQueue in the form that users write:
 //
 //	profiles:
 //	- pluginConfig:

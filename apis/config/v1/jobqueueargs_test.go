@@ -86,7 +86,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
 		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimAfter: 0s\n"+
 		"claimTimeout: 1h\n"+
-		"podsReadyTimeout: 5m\nvisibility: {port: 10262, certDir: /certs}\ninsecureVisibility: true\n"+
+		"podsReadyTimeout: 5m\nvisibility: {port: 10262, certDir: /certs}\n"+
 		"featureGates: {A: false, B: true}\nhistory: {records: 0, path: /history/units.jsonl, maxFiles: 2}\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
@@ -103,7 +103,6 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Zero(t, args.RecoveryTimeout.Duration)
 	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10262, CertDir: "/certs"}, args.Visibility)
 	require.Equal(t, config.History{Path: "/history/units.jsonl", MaxSizeMB: 100, MaxFiles: 2}, args.History)
-	require.True(t, args.InsecureVisibility)
 	require.Equal(t, map[string]bool{"A": false, "B": true}, args.FeatureGates)
 	require.Empty(t, args.Validate(nil))
 }

@@ -61,8 +61,8 @@ type JobQueueArgs struct {
 
 	// queueNamespace is the namespace that Queues live in. Default "koord-queue".
 	QueueNamespace *string `json:"queueNamespace,omitempty"`
-	// defaultQueuePolicy orders queues whose spec names no policy: Priority, FIFO, Block, Intelligent, or one that the
-	// scheduler was built with. Default "Priority".
+	// defaultQueuePolicy is the policy of queues whose spec names none, with the values of queuePolicy of a Queue. Default
+	// "Priority".
 	DefaultQueuePolicy *string `json:"defaultQueuePolicy,omitempty"`
 	// clientQPS is the rate, in requests per second, of the plugin's own API clients; the scheduler's
 	// clientConnection does not apply to them. Default 1000.
@@ -82,29 +82,29 @@ type JobQueueArgs struct {
 	ExplainAfter *metav1.Duration `json:"explainAfter,omitempty"`
 	// explainEvery is the least time between two such writes for one unit, at least 1s. Default 10s.
 	ExplainEvery *metav1.Duration `json:"explainEvery,omitempty"`
-	// reasonsPerSecond is how many such writes are made in a second for all units together, 1 to 1000; namespaces take
-	// turns, and of one namespace those that wait longest come first. It is never more than a tenth of what the API
-	// server was seen to take. Default 20.
+	// reasonsPerSecond is the number of such writes per second for all units together, 1 to 1000. Namespaces take turns,
+	// and within a namespace the unit that has waited longest is first. The number is never more than a tenth of the
+	// writes that the API server was seen to take. Default 20.
 	ReasonsPerSecond *int32 `json:"reasonsPerSecond,omitempty"`
 	// resyncInterval is how often pods of admitted jobs that are still not scheduled are handed to the scheduler again,
 	// at least 1s. Default 30s.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
 	// auditInterval is how often the leader compares its ledger and queues with the API objects and with Koordinator's
-	// used, at least 10s; 0s means only on request. Default 5m.
+	// used. It is at least 10s; 0s means only on request. Default 5m.
 	AuditInterval *metav1.Duration `json:"auditInterval,omitempty"`
-	// unknownJobs says what becomes of pods of a managed job that has no QueueUnit when unknownJobsGracePeriod is over,
-	// because the controller is down or the two configurations differ: Gate keeps them out of scheduling, Pass lets them
-	// go on under ElasticQuota alone. Default "Gate".
+	// unknownJobs is the treatment of pods of a managed job without a QueueUnit after unknownJobsGracePeriod, because the
+	// controller is down or the two configurations differ. Gate keeps them out of scheduling. Pass leaves them to
+	// ElasticQuota alone. Default "Gate".
 	UnknownJobs *string `json:"unknownJobs,omitempty"`
 	// unknownJobsGracePeriod is how long a pod may be without a unit, from the pod's creation, before that is reported
 	// and unknownJobs applies. Default 30s.
 	UnknownJobsGracePeriod *metav1.Duration `json:"unknownJobsGracePeriod,omitempty"`
-	// protectReservedQuota makes the quota that is reserved for admitted jobs theirs alone: other pods do not take it,
-	// and their own pods get it also where the runtime quota has shrunk since, up to max. Default true.
+	// protectReservedQuota keeps reserved quota of admitted jobs from all other pods. Pods of an admitted job also get
+	// their quota if the runtime has shrunk since, up to max. Default true.
 	ProtectReservedQuota *bool `json:"protectReservedQuota,omitempty"`
-	// allowBuiltinQuotas lets jobs be admitted in Koordinator's default and system quota, too. Otherwise a job that names
-	// no quota, in a namespace that has none, waits with reason QuotaNotNamed: those quotas usually have no bound that
-	// matters, so that any tenant could take the cluster through them. Default false.
+	// allowBuiltinQuotas lets jobs be admitted in Koordinator's default and system quota. Those quotas usually have no
+	// bound that matters, so any tenant could take the cluster through them. If false, a job without a quota, in a
+	// namespace without one, waits with reason QuotaNotNamed. Default false.
 	AllowBuiltinQuotas *bool `json:"allowBuiltinQuotas,omitempty"`
 	// unboundTimeout is how long an admitted job keeps its quota while it has pods and none of them is on a node, at least
 	// 1s. Then it is suspended, waits for a minute, and longer each time, and is tried again at its place. 0s means
@@ -112,9 +112,9 @@ type JobQueueArgs struct {
 	UnboundTimeout *metav1.Duration `json:"unboundTimeout,omitempty"`
 	// idleReservationTimeout is the same for a job that makes no pod at all. Default 10m.
 	IdleReservationTimeout *metav1.Duration `json:"idleReservationTimeout,omitempty"`
-	// podsReadyTimeout is how long an admitted job keeps its quota while not all of its pods have been ready, at least 1s;
-	// recoveryTimeout the same from when they were and are not any more. Then it is suspended and tried again as after
-	// unboundTimeout. 0s means no limit. Default 0s. A queue may name its own of these five in spec.timeouts.
+	// podsReadyTimeout is how long an admitted job keeps its quota before all of its pods have been ready, at least 1s.
+	// recoveryTimeout is the time after they were ready and no longer are. Then the job is suspended and tried again as
+	// after unboundTimeout. 0s means no limit. A queue can set these five timeouts in spec.timeouts. Default 0s.
 	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
 	// recoveryTimeout: see podsReadyTimeout. Default 0s.
 	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
@@ -141,9 +141,6 @@ type JobQueueArgs struct {
 	// history bounds the record of transitions: records in memory (default 100000, 0 for none), path (default
 	// none), maxSizeMB (default 100) and maxFiles (default 5).
 	History *History `json:"history,omitempty"`
-	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
-	// below /apis/v1/plugins/JobQueue. Default false.
-	InsecureVisibility *bool `json:"insecureVisibility,omitempty"`
 	// featureGates: features to switch on or off, by name; the table of feature gates has them. A feature that is absent
 	// has its default; an unknown name is an error. Give the controller the same.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`

@@ -199,11 +199,6 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(History)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.InsecureVisibility != nil {
-		in, out := &in.InsecureVisibility, &out.InsecureVisibility
-		*out = new(bool)
-		**out = **in
-	}
 	if in.FeatureGates != nil {
 		in, out := &in.FeatureGates, &out.FeatureGates
 		*out = make(map[string]bool, len(*in))

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1beta1 holds AdmissionCheck and ProvisioningRequestConfig, group kueue.x-k8s.io, as far as they are common
-// to Kueue's v1beta1 and v1beta2, which our definitions serve both (hack/generate): the module of Kueue would bring its
-// scheduler along.
+// Package v1beta1 has AdmissionCheck and ProvisioningRequestConfig of Kueue, group kueue.x-k8s.io. It has only fields
+// that are the same in Kueue's v1beta1 and v1beta2, because our definitions serve both versions. The module of Kueue is
+// not imported: it depends on Kueue's whole scheduler.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kueue.x-k8s.io

@@ -35,8 +35,8 @@ type ProvisioningRequestConfigSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=100
 	Parameters map[string]Parameter `json:"parameters,omitempty"`
-	// managedResources are those that the autoscaler looks after. Capacity is asked for pod sets that ask for one of them,
-	// or for all pod sets if there are none; a job without such a pod set passes.
+	// managedResources are resources that the autoscaler manages. Capacity is requested for pod sets that ask for one of
+	// them, or for all pod sets if the list is empty. A job without such a pod set passes.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -44,7 +44,7 @@ type ProvisioningRequestConfigSpec struct {
 	// retryStrategy says how often it is asked for again.
 	// +optional
 	RetryStrategy *ProvisioningRequestRetryStrategy `json:"retryStrategy,omitempty"`
-	// podSetUpdates is what pods get of what the autoscaler says.
+	// podSetUpdates are updates of pods from the answer of the autoscaler.
 	// +optional
 	PodSetUpdates *ProvisioningRequestPodSetUpdates `json:"podSetUpdates,omitempty"`
 }
@@ -68,7 +68,7 @@ type ProvisioningRequestRetryStrategy struct {
 	BackoffMaxSeconds *int32 `json:"backoffMaxSeconds,omitempty"`
 }
 
-// ProvisioningRequestPodSetUpdates is what pods get of what the autoscaler says.
+// ProvisioningRequestPodSetUpdates are updates of pods from the answer of the autoscaler.
 type ProvisioningRequestPodSetUpdates struct {
 	// nodeSelector of the pods.
 	// +optional

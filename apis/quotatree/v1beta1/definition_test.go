@@ -33,8 +33,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
 )
 
-// TestDefinition: the API server takes the definition, the definition takes a tree of every field whole, and the Go
-// types read and write it without loss, also below the levels whose schema is written out.
+// TestDefinition: the API server accepts the definition, and the definition keeps every field of a tree. The Go types
+// read and write the tree without loss, even below the levels whose schema is written out.
 func TestDefinition(t *testing.T) {
 	raw, err := os.ReadFile("../../../manifests/components/elasticquotatree/scheduling.sigs.k8s.io_elasticquotatrees.yaml")
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1beta1 holds ElasticQuotaTree, group scheduling.sigs.k8s.io: a whole tree of quotas in one object, wire
-// compatible with the stand-alone Koord-Queue.
+// Package v1beta1 has ElasticQuotaTree, group scheduling.sigs.k8s.io: one object that describes a whole tree of quotas.
+// Objects of the stand-alone Koord-Queue must apply unchanged.
 //
 // +kubebuilder:object:generate=true
 // +groupName=scheduling.sigs.k8s.io

@@ -128,8 +128,8 @@ func (d definition) admit(obj, old map[string]any) field.ErrorList {
 	return errs
 }
 
-// TestDefinitionsAreValid runs what the API server runs when the definitions are applied,
-// the estimate of what the rules cost included.
+// TestDefinitionsAreValid runs the checks of the API server on applied definitions, with its estimate of the cost of
+// rules.
 func TestDefinitionsAreValid(t *testing.T) {
 	for _, name := range []string{"queues", "queueunits"} {
 		t.Run(name, func(t *testing.T) {
@@ -216,8 +216,8 @@ func walk(s *schema.Structural, visit func(*schema.Structural)) {
 	}
 }
 
-// TestPredecessorObjectsAreKept applies objects as the stand-alone Koord-Queue writes them: none is refused,
-// nothing but fields of other versions is dropped, and our types read and write them without loss.
+// TestPredecessorObjectsAreKept applies objects of the stand-alone Koord-Queue. The API server refuses none and drops
+// only fields of other versions. Our types read and write them without loss.
 func TestPredecessorObjectsAreKept(t *testing.T) {
 	files, err := filepath.Glob("testdata/koord-queue/*.yaml")
 	require.NoError(t, err)

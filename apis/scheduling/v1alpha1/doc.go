@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1alpha1 holds the API types of job queueing: Queue and QueueUnit,
-// group scheduling.x-k8s.io, wire compatible with the stand-alone Koord-Queue.
+// Package v1alpha1 has Queue and QueueUnit, group scheduling.x-k8s.io, and the names of all labels and annotations.
+// Objects of the stand-alone Koord-Queue must apply unchanged.
 //
 // +kubebuilder:object:generate=true
 // +groupName=scheduling.x-k8s.io

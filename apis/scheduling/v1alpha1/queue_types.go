@@ -23,8 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// QueuePolicy names how a queue orders its units and what happens behind a unit that does not fit: one of those below,
-// or one that the builder of the scheduler has registered with it.
+// QueuePolicy names the order of units of a queue, and the rule for units behind one that does not fit. It is one of
+// the names below, or one that the builder of the scheduler has registered.
 //
 // +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 // +kubebuilder:validation:MaxLength=63
@@ -61,9 +61,9 @@ const (
 	StopNone StopPolicy = "None"
 	// StopHold admits nothing new; what is admitted goes on.
 	StopHold StopPolicy = "Hold"
-	// StopHoldAndDrain admits nothing new and takes back what is admitted: jobs are suspended, last those that were
-	// admitted first, and wait at their places. Pods that cannot be taken away stay: those of Deployments, StatefulSets
-	// and LeaderWorkerSets, and those that nobody owns.
+	// StopHoldAndDrain admits nothing new and evicts admitted units, the last admitted first. Their jobs are suspended and
+	// wait at their positions. Pods that nobody can remove stay: those of Deployments, StatefulSets and LeaderWorkerSets,
+	// and those without an owner.
 	StopHoldAndDrain StopPolicy = "HoldAndDrain"
 )
 

@@ -431,12 +431,12 @@ type QueueUnitStatus struct {
 
 // QueueUnit is one job in a queue.
 // ---
-// The rules that compare with the former object also look at fields that are absent now, so that
-// nothing can be changed by taking it away and adding it again. Spec, status and attempts have defaults: taken
-// away, they are compared as empty. All rules run at every status write, and each access to a field
-// copies the schema of all its siblings. So a rule is placed as deep as possible and begins with its most
-// frequent case, and amounts have no rules (hack/generate writes their schema). A spec does not change while
-// the status does, so pod sets are compared only where the phase stays.
+// Rules that compare with the former object also look at absent fields, so that nobody can change a field by removing
+// and adding it. Spec, status and attempts have defaults, so a removed one is compared as empty.
+//
+// All rules run at every status write, and each access to a field copies the schema of all its siblings. So a rule
+// stands as deep as possible and begins with its most frequent case. Amounts have no rules: hack/generate writes their
+// schema. A spec does not change together with the status, so pod sets are compared only if the phase stays.
 //
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?status.phase != oldSelf.?status.phase || (has(self.spec.podSet) == has(oldSelf.spec.podSet) && (!has(self.spec.podSet) || (self.spec.podSet.map(p, p.name) == oldSelf.spec.podSet.map(p, p.name) && self.spec.podSet.map(p, p.?template) == oldSelf.spec.podSet.map(p, p.?template))))",message="names and templates in spec.podSet must not change while the unit holds quota"
 // +kubebuilder:object:root=true

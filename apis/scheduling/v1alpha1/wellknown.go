@@ -69,8 +69,8 @@ const (
 
 	// AnnotationPriority on a job is the priority of its unit, up to what it may be: see AnnotationMaxPriority.
 	AnnotationPriority = "scheduling.x-k8s.io/priority"
-	// AnnotationMaxPriority on a namespace is the greatest priority that a job there may give itself by a number; without
-	// it that is the priority of the job's class. Its jobs preempt others with at most that priority; without it with 0.
+	// AnnotationMaxPriority on a namespace bounds the priority number of its jobs (default: that of their class) and the
+	// priority with which they preempt (default: 0).
 	AnnotationMaxPriority = "koord-queue/max-priority"
 	// AnnotationMaxExecutionTime on a job is for how many seconds it may run; see spec.maximumExecutionTimeSeconds of its
 	// unit.
@@ -93,15 +93,15 @@ const (
 	AnnotationOverrideQueue = OverridePrefix + "queue"
 	// AnnotationOverridePriority on a unit is the priority of the unit, in place of that of its job.
 	AnnotationOverridePriority = OverridePrefix + "priority"
-	// AnnotationHold on a job, with value "true", keeps it out of its queue: it waits at its place and holds nothing, also
-	// if it had been admitted. With value "false" it lets a job go on that its owner had suspended, and is removed.
+	// AnnotationHold on a job: "true" keeps it out of its queue, at its position and without quota. "false" resumes a job
+	// that its owner had suspended, and is removed.
 	AnnotationHold = "koord-queue/hold"
 	// AnnotationActive on a job, with value "false", holds a job that has no AnnotationHold.
 	AnnotationActive = "scheduling.x-k8s.io/active"
 	// AnnotationResumed on a job is the UID of the unit and the attempt that it was resumed for, as UID/attempt.
 	AnnotationResumed = "koord-queue/resumed"
-	// AnnotationGangGroup on a unit lists the gangs of its namespace that are admitted together with its own, which
-	// AnnotationGangs lists; both are sorted names, comma separated. The controller writes them.
+	// AnnotationGangGroup on a unit lists the gangs of its namespace that are admitted together, and AnnotationGangs its
+	// own: sorted, comma separated. The controller writes both.
 	AnnotationGangGroup = "koord-queue/gang-group"
 	AnnotationGangs     = "koord-queue/gangs"
 	// AnnotationJobDefaults on a unit has the defaults that its job was read with. The controller writes it, and keeps it
@@ -112,12 +112,12 @@ const (
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.
 	AnnotationRelatedQueueUnit = "koord-queue/related-queueunit"
 	// AnnotationPodUpdateKeys on an AdmissionCheck lists the labels and annotations that its controller may write into
-	// pods, comma separated: keys, or all of a domain, as example.com/*.
+	// pods, comma separated: keys, or domains such as example.com/*.
 	AnnotationPodUpdateKeys = "koord-queue/pod-update-keys"
 	// AnnotationRelatedPodSet on a pod names its pod set.
 	AnnotationRelatedPodSet = "koord-queue/related-podset-name"
-	// AnnotationAdopted on a unit says that its job had bound pods when it was first seen:
-	// the unit is born admitted and its job is never suspended for it.
+	// AnnotationAdopted on a unit: its job had bound pods when the queue first saw it. The unit begins as admitted, and
+	// its job is not suspended.
 	AnnotationAdopted = "koord-queue/adopted"
 	// AnnotationUnsuspendable on a unit says that its job cannot be suspended, although others of its kind can.
 	AnnotationUnsuspendable = "koord-queue/unsuspendable"
@@ -129,8 +129,8 @@ const (
 	// is no room for all. Kueue's annotation means the same.
 	AnnotationMinParallelism      = "koord-queue/min-parallelism"
 	AnnotationMinParallelismKueue = "kueue.x-k8s.io/job-min-parallelism"
-	// AnnotationPartialAdmission on a job, with value "true", lets jobs that have a least number of pods for another
-	// reason, as a RayCluster has, be admitted with that alone.
+	// AnnotationPartialAdmission on a job, with value "true", permits partial admission by a minimum of pods that the job
+	// has anyway, as a RayCluster does.
 	AnnotationPartialAdmission = "koord-queue/partial-admission"
 	// AnnotationWholeCounts on a job records the numbers of pods that it asks for while it has those that it was admitted
 	// with.
@@ -152,7 +152,7 @@ const ProvisioningController = "koord-queue/provisioning-request"
 const PlacementController = "koord-queue/placement"
 
 // ReservationController is the controllerName of AdmissionChecks that create one Reservation of Koordinator for each
-// pod: a job is released when all of them are on nodes. jobqueue-controller answers them.
+// pod. A job is released when all of them are on nodes. jobqueue-controller answers them.
 const ReservationController = "koord-queue/reservation"
 
 // QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.

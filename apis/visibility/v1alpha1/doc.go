@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1alpha1 holds the types of the aggregated API of koord-scheduler, which says what waits where and why. Its
-// objects are answers: nothing of them is stored, and none can be changed.
+// Package v1alpha1 has the answers of the aggregated API of koord-scheduler: which units are pending, in which order
+// and why. Nobody can create or change these objects, and nothing stores them.
 //
 // +kubebuilder:object:generate=true
 // +groupName=visibility.koord-queue.x-k8s.io

@@ -66,3 +66,9 @@ func (Record) OpenAPIModelName() string { return modelPrefix + "Record" }
 
 // OpenAPIModelName is the name of the type in OpenAPI documents.
 func (RecordList) OpenAPIModelName() string { return modelPrefix + "RecordList" }
+
+// OpenAPIModelName is the name of the type in OpenAPI documents.
+func (Forecast) OpenAPIModelName() string { return modelPrefix + "Forecast" }
+
+// OpenAPIModelName is the name of the type in OpenAPI documents.
+func (Snapshot) OpenAPIModelName() string { return modelPrefix + "Snapshot" }

@@ -65,7 +65,7 @@ type AuditStatus struct {
 	Rebuilt bool `json:"rebuilt,omitempty"`
 }
 
-// Difference is one place where what the scheduler went by was not what it should be.
+// Difference is one fact about which the scheduler and the expectation disagreed.
 type Difference struct {
 	// kind of the difference.
 	Kind string `json:"kind"`

@@ -79,8 +79,8 @@ type QueueStatus struct {
 	Admitted int32 `json:"admitted"`
 }
 
-// WaitingUnitList is a part of the line of one queue, in its order. What it says about units of other namespaces, to a
-// reader of one namespace, is their place and what they ask for.
+// WaitingUnitList is a part of the line of one queue, in its order. To a reader of one namespace, it shows only the
+// position and the request of units of other namespaces.
 //
 // +kubebuilder:object:root=true
 type WaitingUnitList struct {

@@ -32,7 +32,7 @@ type Unit struct {
 	Status            UnitStatus `json:"status"`
 }
 
-// UnitList is a list of units. What they lack, and the reason with all numbers, the unit alone says.
+// UnitList is a list of units. Only a single unit has its shortages, and the reason with all numbers.
 //
 // +kubebuilder:object:root=true
 type UnitList struct {
@@ -100,8 +100,8 @@ type Shortage struct {
 	Level string `json:"level"`
 	// resource of which there is too little.
 	Resource string `json:"resource"`
-	// bound says what limit is: max or min of the quota, runtime (its fair share, below max), the total that there is, or
-	// rightful (what the quota can get while others use what they are guaranteed).
+	// bound is the kind of limit. It is max or min of the quota, runtime (its fair share, below max), or the total of the
+	// cluster. It is rightful if the limit is the amount that the quota can get while others use their guarantees.
 	Bound string `json:"bound"`
 	// binds marks the shortage that reason and message are about.
 	Binds bool `json:"binds,omitempty"`

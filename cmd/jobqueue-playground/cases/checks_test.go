@@ -268,7 +268,7 @@ func TestPromisesOfTheCases(t *testing.T) {
 	}
 }
 
-// The job that is too large runs with as many pods at once as there is room for, and no more.
+// A job that is too large runs with exactly as many pods at once as fit.
 func TestPromiseOfTheJobThatIsTooLarge(t *testing.T) {
 	run := func(granted int64, atOnce int) string {
 		s := tell(t, caseNamed(t, "too large"))

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package cases has the scenarios of the demo whose jobs belong to cases, each with a promise of its own.
+// Package cases has scenarios of the demo. Each scenario promises something about its jobs, and checks that itself.
 package cases
 
 import (

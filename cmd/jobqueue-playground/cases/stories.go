@@ -100,7 +100,7 @@ func (s *story) ranAfter(lost ...string) string {
 	return ""
 }
 
-// endedBy says what is missing to a job that was put out of its queue for this reason before it had a pod on a node.
+// endedBy says which fact is missing of a job that left its queue for this reason before it had a pod on a node.
 func (s *story) endedBy(reason string) string {
 	switch {
 	case len(s.bound) > 0:
@@ -121,7 +121,7 @@ func holdsQuota(phase v1alpha1.QueueUnitPhase) bool { return unit.Phase(phase).H
 type Stories struct {
 	*Scenario
 	jobs map[string]*story
-	done bool // what is done once
+	done bool // the single actions are done
 }
 
 // Stories of a scenario in which nothing has happened.
@@ -379,7 +379,7 @@ func Lines(s screen.Screen, counts []Count) []string {
 	return lines
 }
 
-// Result is what became of a case, and what is missing to its promise.
+// Result is the outcome of a case, with the broken parts of its promise.
 type Result struct {
 	*Case
 	what   string

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package screen writes for a person, on a terminal or into a file.
+// Package screen prints the progress of the playground to a terminal or a file.
 package screen
 
 import (

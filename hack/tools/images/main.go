@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command images builds the container images of both programs without Docker, and pushes them if asked to.
+// Command images builds the container images of both programs without Docker, and can push them.
 //
-// An image holds one program and its bill of materials, and no base. The same commit gives the same bytes, so that
-// anybody can build an image again and compare its digest.
+// An image holds one program and its bill of materials, and has no base image. The same commit must give the same
+// bytes, so that anybody can build an image again and compare its digest.
 package main
 
 import (

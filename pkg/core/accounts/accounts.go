@@ -43,7 +43,7 @@ func New(tree *capacity.Tree) *Accounts {
 	}
 }
 
-// Replace takes out what a unit has contributed so far, and adds what it contributes next.
+// Replace replaces the contribution of a unit.
 func (a *Accounts) Replace(former *Contribution, next Contribution) {
 	if next.same(former) {
 		return

@@ -48,7 +48,7 @@ func (b books) wanted(t *testing.T, want int64) {
 	require.Equal(t, want, amount, "wanted of a")
 }
 
-// asked compares what the units ask of the quota beside what its pods request.
+// asked compares the demand of the units beyond the requests of pods.
 func (b books) asked(t *testing.T, want int64) {
 	t.Helper()
 	b.tree.Refresh()

@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package accounts counts units by queue and quota, and sums what they ask of a quota beyond its pods.
+// Package accounts counts units by queue and quota, and sums the demand of units beyond that of their pods.
 //
-// Each unit contributes something, and units of one group may share a pool, which counts as one thing or another. A
-// change costs O(1), however many units there are. The sums are in the tree of quotas (package capacity).
+// Look here for the number of pending, admitted or parked units. Each unit has one Contribution, and a change replaces
+// it in O(1). Units of one group can share a Pool, which counts as a whole. The sums of demand are in the tree of
+// package capacity.
 package accounts

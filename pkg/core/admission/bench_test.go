@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -35,8 +36,8 @@ type benchScale struct {
 	policy                  string
 	// names of resources that every unit asks for and every quota limits, if more than two.
 	names int
-	// parts are all switched on: every unit can do with half of its pods, and has time-outs of its queue and a maximum of
-	// execution time that are not over meanwhile.
+	// parts are all switched on. Every unit can run with half of its pods, and has time-outs of its queue and a bound of
+	// its execution time. No time ends during the benchmark.
 	parts bool
 }
 
@@ -106,8 +107,8 @@ func (c benchScale) fill(s *State) {
 	}
 }
 
-// benchWorld is a full cluster in its steady state: one admitted job ends and is submitted again, as the last of its
-// priority, and what fits is admitted. The number of waiting units stays the same.
+// benchWorld is a full cluster in its steady state. One admitted job ends and is submitted again, as the last of its
+// priority, and jobs that fit are admitted. The number of pending units stays the same.
 type benchWorld struct {
 	benchScale
 	s   *State
@@ -143,17 +144,17 @@ func (w *benchWorld) admit() {
 	start := threadTime()
 	plan := w.s.Decide(w.now)
 	w.decide += threadTime() - start - w.clock
-	for i := range plan.Admit {
-		w.s.Settle(w.now, plan.Admit[i].Unit.Key, plan.Admit[i].Attempt, OutcomeConfirmed)
+	for _, d := range plan.Writes {
+		w.s.Settle(w.now, d.Of().Key, d.Attempt(), transition.Confirmed)
 	}
 	if w.first > 2*(len(w.running)-w.first) {
 		w.running = w.running[:copy(w.running, w.running[w.first:])]
 		w.first = 0
 	}
-	for i := range plan.Admit {
-		w.running = append(w.running, plan.Admit[i].Unit)
+	for _, d := range plan.Writes {
+		w.running = append(w.running, *d.Of())
 	}
-	w.admitted += len(plan.Admit)
+	w.admitted += len(plan.Writes)
 	w.examined += plan.Examined
 	if w.now.Sub(w.told) >= 50*time.Millisecond { // the pace of the engine
 		told, _ := w.s.Telling().Next(w.now, 1)
@@ -208,9 +209,9 @@ func clockCost() time.Duration {
 	return (threadTime() - start) / readings
 }
 
-// BenchmarkDecide: a turn of benchWorld. Its metrics are processor time per admission: decide-ns of Decide alone,
-// turn-ns of all that the core is told in a turn: the end, the new unit, Decide, the outcome. Decide also puts into
-// words why units wait that have waited for long, which is reasons.
+// BenchmarkDecide: a turn of benchWorld. Metrics are processor time per admission. decide-ns is Decide alone. turn-ns
+// is all calls of a turn: the end, the new unit, Decide, the outcome. reasons is the number of sentences that Decide
+// makes for units that have waited long.
 func BenchmarkDecide(b *testing.B) {
 	var scales []benchScale
 	for _, queues := range []int{1, 30, 1000} {
@@ -323,8 +324,8 @@ func BenchmarkVerify(b *testing.B) {
 	for _, units := range []int{1_000, 50_000} {
 		scale := benchScale{waiting: units, queues: 1, shapes: 8, policy: "Priority"}
 		s := scale.state()
-		for _, a := range s.Decide(epoch).Admit {
-			s.Settle(epoch, a.Unit.Key, a.Attempt, OutcomeConfirmed)
+		for _, a := range byKind(s.Decide(epoch)).Admit {
+			s.Settle(epoch, a.Unit.Key, a.Attempt(), transition.Confirmed)
 		}
 		for name, verify := range map[string]func() int{
 			"sums":  func() int { return len(s.Audit().Ledger()) },
@@ -369,7 +370,7 @@ func BenchmarkPriorityChange(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				u := s.roster.units[scale.unit(units-1-i%100).Key].spec
+				u := *s.roster.units[scale.unit(units-1-i%100).Key].spec
 				u.Priority = (u.Priority + 1) % 5
 				s.UpsertUnit(epoch, u)
 			}

@@ -25,13 +25,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
-// Jobs of equal size take from one another until none waits while one holds of a lower priority, as far as their
-// namespaces let priorities count. Until then each takes from such ones alone, whatever their order
-// in line is.
+// Jobs of equal size preempt one another until no holder has a lower priority than a pending job. Priorities count as
+// far as their namespaces allow. Until then each preempts only lower priorities, whatever their order in line.
 func TestPrioritiesTakeAsFarAsNamespacesAllow(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	effort.Check(t, func(rt *rapid.T) {
 		st := newStory(t)
 		st.out = &strings.Builder{}
 		room := rapid.IntRange(1, 4).Draw(rt, "room")
@@ -50,8 +50,8 @@ func TestPrioritiesTakeAsFarAsNamespacesAllow(t *testing.T) {
 		}
 		st.line("queue q within=lower") // from the beginning, or from now on
 		for round, idle := 0, 0; idle < 3; round++ {
-			require.Less(rt, round, 100, "taking does not end")
-			st.line(fmt.Sprintf("tick %ds", 2+40*idle)) // who took in vain waits before it takes again
+			require.Less(rt, round, 100, "preemption does not end")
+			st.line(fmt.Sprintf("tick %ds", 2+40*idle)) // a unit that preempted in vain waits before the next time
 			if idle++; decideBounded(rt, st) {
 				idle = 0
 			}
@@ -78,13 +78,13 @@ func decideBounded(rt *rapid.T, st *story) bool {
 	st.out.Reset()
 	st.line("decide confirm")
 	for _, line := range strings.Split(st.out.String(), "\n") {
-		by, from, takes := strings.Cut(strings.TrimPrefix(line, "take for "), ": uid-")
-		if !takes || line == by {
+		by, from, preempts := strings.Cut(strings.TrimPrefix(line, "take for "), ": uid-")
+		if !preempts || line == by {
 			continue
 		}
 		from, _, _ = strings.Cut(from, "/")
-		taker, victim := st.units[by], st.units[from]
-		require.Greater(rt, counts(taker), counts(victim), line)
+		preemptor, victim := st.units[by], st.units[from]
+		require.Greater(rt, counts(preemptor), counts(victim), line)
 	}
 	return !strings.Contains(st.out.String(), "nothing to do")
 }

@@ -59,7 +59,7 @@ func (l *lines) full(g *group, ahead places.Claims) bool {
 func (l *lines) whyFull(g *group) string {
 	q, namespace, pods := g.Notes.queue, g.Head().spec.Namespace(), l.holdings.Remnants(g.Notes.queue.name)
 	switch {
-	case g.Notes.ask.Jobs == 0: // it is one of them already
+	case g.Notes.ask.Jobs == 0: // the unit counts already
 		return ""
 	case q.places.Full(l.holdings.Count, nil):
 		return words.QueueFull(q.name, l.holdings.Count(q.name), q.places.All, pods)
@@ -72,23 +72,23 @@ func (l *lines) whyFull(g *group) string {
 	}
 }
 
-// takeIn says whether a unit that nothing but its queue or quota stops may be in line. Which units may changes with the
-// others of its queue: see settleBounds.
+// takeIn says whether a unit that only its queue or quota stops may be in line. The answer changes with the other units
+// of its queue: see settleBounds.
 func (l *lines) takeIn(u *record) bool {
 	q := l.queue(u.spec.Queue)
 	if q.pending.None() {
 		return true
 	}
 	if _, fault := l.groupKey(q, u); fault != "" {
-		return true // it has no place in any order; join parks it for that
+		return true // has no place in any order; join parks it for that
 	}
 	inside := q.pending.Enter(u)
 	l.boundsChanged(q)
 	return inside
 }
 
-// letOut takes a unit out of the bounds of its line. A unit that the policy cannot put in order is in none: the policy
-// is not asked about it here, where its panic would not be recovered.
+// letOut removes a unit from the bounds of its line. A unit that the policy cannot order is in none. The policy is not
+// asked about it here, where nobody would recover its panic.
 func (l *lines) letOut(u *record) {
 	if u.group == nil && u.parked != unit.ReasonQueueOverflow {
 		return

@@ -46,11 +46,11 @@ func TestResizesAndAdmissionsHaveBoundsOfTheirOwn(t *testing.T) {
 	for i := range 2 {
 		s.UpsertUnit(epoch, in(smaller+i))
 	}
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	require.Len(t, plan.Admit, 2)
 	require.Len(t, plan.Resize, mostResizes)
 	require.Equal(t, epoch, plan.WakeAt, "the rest is for at once")
-	plan = s.Decide(epoch)
+	plan = byKind(s.Decide(epoch))
 	require.Empty(t, plan.Admit)
 	require.Len(t, plan.Resize, smaller-mostResizes)
 	require.Zero(t, plan.WakeAt)

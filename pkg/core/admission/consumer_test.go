@@ -54,7 +54,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 				}
 				require.Equal(t, keys[1],
 					s.StandsFor(unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "j"}, false))
-				for _, ad := range s.Decide(epoch).Admit {
+				for _, ad := range byKind(s.Decide(epoch)).Admit {
 					require.Equal(t, keys[1], ad.Unit.Key)
 				}
 			}
@@ -77,14 +77,14 @@ func TestJobOfAnotherName(t *testing.T) {
 		}
 		s.UpsertUnit(epoch, u)
 	}
-	require.Empty(t, s.Decide(epoch).Evict, "its job may not have been seen yet")
+	require.Empty(t, byKind(s.Decide(epoch)).Evict, "its job may not have been seen yet")
 	reason, _, _ := s.Why("ns/waits")
 	require.Equal(t, unit.ReasonConsumerNotFound, reason)
 	s.SetConsumer(epoch, job, true)
 	reason, message, _ := s.Why("ns/waits")
 	require.Equal(t, unit.ReasonConsumerUIDMismatch, reason)
 	require.Equal(t, `consumerRef names Job.v1.batch "other", but uid 1 is of Job.v1.batch "j"`, message)
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	require.Len(t, plan.Evict, 1)
 	require.Equal(t, "ns/runs", plan.Evict[0].Unit.Key)
 }

@@ -20,23 +20,23 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 )
 
-// mostAdmissions bounds the admissions of one Decide, with growth and what units take. It asks to be called again then.
+// mostAdmissions bounds the admissions of one Decide, with growth and preemptions. It asks to be called again then.
 const mostAdmissions = 256
 
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
-func (s *State) Decide(now time.Time) (plan writes.Plan) {
+func (s *State) Decide(now time.Time) (plan transition.Plan) {
 	s.roster.endReplacements(now)
 	s.roster.touchDue(now)
 	s.roster.settle(now)
 	s.progress.changed = s.progress.changed || s.pass.watch.Due(now)
 	s.roster.writeDue(now, &plan)
-	resized := len(plan.Resize)
+	due := len(plan.Writes)
 	s.lines.refresh() // limits may follow from what units ask for
-	for s.progress.changed && len(plan.Admit)+len(plan.Resize)-resized+len(plan.Take) < mostAdmissions {
+	for s.progress.changed && len(plan.Writes)-due < mostAdmissions {
 		s.roster.settleBounds(now)
 		s.lines.refresh()
 		g, fault := s.pass.firstFitting(now)
@@ -51,13 +51,13 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 			s.roster.settle(now)
 		default:
 			// Nobody fits within the limits: what is left is lent.
-			if g = s.pass.firstBorrower(); g != nil && g.Head().stage != stageTaking {
+			if g = s.pass.firstBorrower(); g != nil && !g.Head().isPreempting() {
 				s.roster.admit(g.Head(), s.pass.lent(g), true, &plan)
 				s.roster.settle(now)
 			} else {
 				moved := s.pass.noteFirst()
 				s.pass.noteCauses(now)
-				s.progress.changed = s.taking.take(now, &plan) || moved
+				s.progress.changed = s.preemptors.decide(now, &plan) || moved
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (s *State) Decide(now time.Time) (plan writes.Plan) {
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.progress.panics = s.progress.panics, 0
 	plan.ClaimsEnded, s.pass.watch.Ended = s.pass.watch.Ended, 0
-	plan.TakenInVain = s.roster.vain.Noted()
+	plan.PreemptedInVain = s.roster.preemptions.vain.Noted()
 	return plan
 }
 

@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package admission decides which units are admitted: a pure function of state and time.
+// Package admission decides which units are admitted. It joins the other packages of the core, and has few rules of its
+// own.
 //
-// State is fed with events (units, queues, quotas, pods, outcomes of writes) and Decide turns it into a Plan.
-// Nothing here reads a clock, a client or a lock, and no result depends on map order (I13).
+// State receives events (units, queues, quotas, pods, outcomes of writes), and Decide makes a Plan of writes. The code
+// must not read a clock, use a client or a lock, or depend on map order (I13).
 package admission

@@ -18,28 +18,12 @@ package admission
 
 import (
 	"slices"
-	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/victims"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
-
-// Explanation says why a unit waits, with the numbers of now.
-type Explanation struct {
-	Reason  unit.Reason
-	Message string
-	// Position in the queue from 1, out of Waiting; zero for a unit that is not in line. First is the unit at the
-	// front, if that is another one.
-	Position, Waiting int
-	First             string
-	// Until: the unit is not tried before that time; zero if time alone does not keep it.
-	Until time.Time
-	// Shortages are all that the unit lacks, its leaf first, by resource. They are listed as well where something
-	// else keeps the unit from its turn, unless it is parked by itself.
-	Shortages []decide.Shortage
-}
 
 // explain says why a unit does not fit, and in words, with the numbers.
 func (w *why) explain(u *record) (unit.Finding, string) {
@@ -52,7 +36,7 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 		found = hindered
 	}
 	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
-		words.TakesBack(len(reclaim.Holds(takesFrom(u))), &u.group.Notes.obstacle, &u.spec) + w.inOthers(u)
+		words.TakesBack(len(victims.Holds(preemptedBy(u))), &u.group.Notes.obstacle, u.spec) + w.inOthers(u)
 }
 
 // inOthers says how much is free in the other quotas of the list of a unit.
@@ -78,8 +62,8 @@ func (w *why) shortages(u *record) []decide.Shortage {
 	return w.pass.asks.Shortages(&alone, w.claimsAhead(u, u, nil))
 }
 
-// claimsAhead are the claims of the last pass that bind a unit which is decided at the place of another one of its
-// gang group: those ahead of that place that no member made.
+// claimsAhead are the claims of the last pass that bind a unit decided at the place of another unit of its gang group.
+// They are ahead of that place, and no member made them.
 func (w *why) claimsAhead(place, u *record, members []*record) (ahead []decide.Ahead[turn]) {
 	claims := w.pass.asks.Claims()
 	ahead = make([]decide.Ahead[turn], 0, len(claims))
@@ -99,20 +83,20 @@ func (w *why) claimsAhead(place, u *record, members []*record) (ahead []decide.A
 }
 
 // ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another queue when that
-// queue is. That of a unit that takes back binds all that do not. One whose unit is not the head of its group any more
-// binds nobody.
+// queue is. The claim of a preemptor binds all units that do not preempt. If the unit of a claim is not the head of its
+// group any more, the claim binds nobody.
 func (w *why) ahead(c *claim, u *record) bool {
 	if !c.Of.stands() || c.Of.unit == u || c.At.unit.group == nil {
 		return false
 	}
-	if takes := c.Of.group.Notes.takes; takes != u.group.Notes.takes {
-		return takes
+	if preempts := c.Of.group.Notes.preempts; preempts != u.group.Notes.preempts {
+		return preempts
 	}
 	return w.servedBefore(c.At.unit, u)
 }
 
-// whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
-// question, or the unit may not borrow for the same reason for which it does not fit.
+// whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty if the unit waits for
+// something else, or may not borrow for the reason for which it does not fit.
 func (w *why) whyNotLent(u *record, list []decide.Shortage, binding *decide.Shortage) string {
 	a := &u.group.Notes.ask
 	ofMin := slices.ContainsFunc(list, func(sh decide.Shortage) bool { return sh.Kind == decide.LimitMin })

@@ -44,7 +44,10 @@ func gangGroupOf(gangs *gang.Book[*record], u *record) *gangGroup {
 	if !together {
 		return nil
 	}
-	asks := each(members, func(u *record) *decide.Ask { return &u.group.Notes.ask })
+	asks := make([]*decide.Ask, len(members))
+	for i, o := range members {
+		asks[i] = &o.group.Notes.ask
+	}
 	return &gangGroup{members: members, asks: decide.Together(asks)}
 }
 
@@ -61,7 +64,7 @@ func (p *pass) gangGroupInPass(u *record) *gangGroup {
 	if !u.group.Notes.inGangGroup {
 		return nil
 	}
-	key := gang.GroupOf(&u.spec)
+	key := gang.GroupOf(u.spec)
 	gg, known := p.inPass[key]
 	if !known {
 		if gg = gangGroupOf(p.lines.gangs, u); gg != nil && len(gg.members) > 0 {
@@ -81,7 +84,7 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 		return false
 	}
 	gg.met = append(gg.met, index)
-	if at.group.Notes.takes && slices.ContainsFunc(gg.members, func(u *record) bool { return p.fitsBeside(now, u) }) {
+	if at.group.Notes.preempts && slices.ContainsFunc(gg.members, func(u *record) bool { return p.fitsBeside(now, u) }) {
 		return true
 	}
 	if last := gg.met[len(gg.met)-1]; last != index || len(gg.met) < len(gg.members) {
@@ -89,15 +92,15 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	}
 	room := roomForAll(p.lines, p.places, gg)
 	if room && p.asks.TryTogether(&gg.asks, gg.met) {
-		return !slices.ContainsFunc(gg.members, isTaking) // else until those writes are settled
+		return !slices.ContainsFunc(gg.members, (*record).isPreempting) // else until those writes are settled
 	}
 	if gg.asks.TooLarge(p.lines.tree, p.lines.rights) {
 		return false
 	}
-	taking := slices.ContainsFunc(gg.members, func(u *record) bool { return u.group.Notes.takes })
+	preempting := slices.ContainsFunc(gg.members, func(u *record) bool { return u.group.Notes.preempts })
 	var claiming []int
 	for _, i := range gg.met {
-		if of := p.asks.Heads()[i].Of; p.claims(now, of.unit, taking || of.group.Notes.ask.Blocking) {
+		if of := p.asks.Heads()[i].Of; p.claims(now, of.unit, preempting || of.group.Notes.ask.Blocking) {
 			claiming = append(claiming, i)
 		}
 	}
@@ -110,9 +113,9 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	return false
 }
 
-// fitsBeside has a head have its turn with one that takes what others hold. Each of them claims.
+// fitsBeside says whether a head fits next to a preemptor of its gang group. Each of them claims.
 func (p *pass) fitsBeside(now time.Time, u *record) bool {
-	if u.group.Notes.takes || !u.group.Open() {
+	if u.group.Notes.preempts || !u.group.Open() {
 		return false
 	}
 	p.asks.Line()

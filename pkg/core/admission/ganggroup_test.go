@@ -28,8 +28,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -163,7 +163,7 @@ func (w *checkedGangGroup) step(t *rapid.T) {
 		}
 	case 7:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "seconds")) * time.Second)
-	case 8: // it loses its admission and comes again
+	case 8: // the unit loses its admission and returns
 		if u.Phase == unit.PhaseDequeued {
 			u.Phase, u.Held, u.HeldPods, u.Recorded = unit.PhaseEnqueued, resources.List{}, 0, false
 			w.show(u)
@@ -182,12 +182,12 @@ func (w *checkedGangGroup) step(t *rapid.T) {
 // that may.
 func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := newCheckedGangGroup()
 		for range rapid.IntRange(1, effort.Steps(80)).Draw(t, "steps") {
 			w.step(t)
 			for {
-				plan := w.s.Decide(w.now)
+				plan := byKind(w.s.Decide(w.now))
 				if len(plan.Admit)+len(plan.Evict)+len(plan.Dequeue) == 0 {
 					break
 				}
@@ -206,23 +206,23 @@ func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 }
 
 // confirm makes all writes of a decision.
-func (w *checkedGangGroup) confirm(plan *writes.Plan) {
+func (w *checkedGangGroup) confirm(plan *sorted) {
 	for i := range plan.Dequeue {
 		u := w.objects[plan.Dequeue[i].Unit.Key]
 		u.Phase, u.Admitted = unit.PhaseDequeued, w.now
 		w.settleConfirmed(u, u.Attempts)
 	}
 	for i := range plan.Evict {
-		d := &plan.Evict[i]
+		d := plan.Evict[i]
 		u := w.objects[d.Unit.Key]
 		u.Phase, u.RequeueAt, u.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
 		u.Held, u.HeldPods, u.Recorded, u.answers = resources.List{}, 0, false, nil
 		w.settleConfirmed(u, u.Attempts)
 	}
 	for i := range plan.Admit {
-		d := &plan.Admit[i]
+		d := plan.Admit[i]
 		u := w.objects[d.Unit.Key]
-		u.Phase, u.Attempts, u.Admitted = unit.PhaseReserved, d.Attempt, w.now
+		u.Phase, u.Attempts, u.Admitted = unit.PhaseReserved, d.Attempt(), w.now
 		u.Held, u.HeldPods, u.Recorded = d.Request, u.Pods, true
 		u.answers = map[string]unit.CheckState{"a": unit.CheckPending, "b": unit.CheckPending}
 		w.settleConfirmed(u, u.Attempts)
@@ -230,6 +230,6 @@ func (w *checkedGangGroup) confirm(plan *writes.Plan) {
 }
 
 func (w *checkedGangGroup) settleConfirmed(u *checkedUnit, attempt int64) {
-	w.s.Settle(w.now, u.Key, attempt, OutcomeConfirmed)
+	w.s.Settle(w.now, u.Key, attempt, transition.Confirmed)
 	w.show(u)
 }

@@ -39,9 +39,9 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 		l.gangs.Join(u)
 	}
 	n := &g.Notes
-	n.answer = queue.Answer{} // what a check said to an earlier attempt says nothing to this one
+	n.answer = queue.Answer{} // an answer to an earlier attempt says nothing about this one
 	if isNew {
-		n.queue, n.takes, n.inGangGroup = q, takes(u), key.Gang
+		n.queue, n.preempts, n.inGangGroup = q, preempts(u), key.Gang
 		n.ask = decide.Ask{
 			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
 			Observed: key.Observed,
@@ -72,8 +72,8 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	q.line.Try(u)
 	doing = "examined"
 	key = backlog.Key{
-		Quota: u.spec.Quota, Quotas: choice.Key(&u.spec, &q.spec), Request: u.asks().Key(), Observed: u.spec.Observed,
-		NonPreemptible: u.nonPreemptible(), Checks: l.extensions.Keys(&u.spec),
+		Quota: u.spec.Quota, Quotas: choice.Key(u.spec, &q.spec), Request: u.asks().Key(), Observed: u.spec.Observed,
+		NonPreemptible: u.nonPreemptible(), Checks: l.extensions.Keys(u.spec),
 		Blocks: q.line.Policy().Blocks(u.spec.Priority),
 	}
 	if u.holding {
@@ -83,7 +83,7 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	} else if s := u.spec.Sizes; s != nil {
 		key.Sizes = s.String()
 	}
-	if takes(u) { // nobody behind it gets what it takes back
+	if preempts(u) { // nobody behind it gets the quota of its victims
 		key.Alone, key.Blocks = u.spec.Key, true
 	}
 	if q.spec.Preemption.ComparesPriorities() {

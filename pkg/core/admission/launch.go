@@ -23,69 +23,78 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/patience"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // mostResizes bounds the writes of one Decide of what units hold that need not ask for it.
 const mostResizes = 256
 
-// launch puts a write of a unit in flight. From here on the unit is in no line and not due.
-func (r *roster) launch(u *record, become func()) {
-	u.waitsAs(patience.Wait{})
-	r.leave(u)
-	r.telling.Cancel(u)
-	become()
+// launch puts a write of a unit in flight. From here on the unit is not due, and in no line unless the write leaves it
+// there.
+func (r *roster) launch(u *record, w transition.Write, plan *transition.Plan) {
+	if w.Kind().StaysInLine() {
+		r.unplace(u)
+	} else {
+		u.waitsAs(patience.Wait{})
+		r.leave(u)
+		r.telling.Cancel(u)
+	}
+	u.own().flight = w
 	r.owners.Moved(u)
 	r.touch(u)
+	plan.Writes = append(plan.Writes, w)
 }
 
-// admit reserves what a unit gets of what it asks for and puts that in flight.
-func (r *roster) admit(u *record, gets unit.Size, borrows bool, plan *writes.Plan) {
+// admit reserves the granted amount of a unit and puts the write in flight.
+func (r *roster) admit(u *record, gets unit.Size, borrows bool, plan *transition.Plan) {
 	if u.holding {
-		d := r.resize(u, u.grows.Total, u.grows.Pods)
-		d.Asked, d.Borrows = true, borrows
-		plan.Resize = append(plan.Resize, d)
+		r.resize(u, &transition.Resize{Held: u.grows.Total, Pods: u.grows.Pods, Asked: true, Borrows: borrows}, plan)
 		return
 	}
 	var checks []string
-	for _, c := range life.AdmissionChecks(r.facts(time.Time{}, u)) {
+	q := &r.lines.queue(u.spec.Queue).spec
+	for _, c := range life.AdmissionChecks(&life.Facts{Unit: u.spec, Queue: q, Config: &r.cfg.Rules}) {
 		checks = append(checks, c.Name)
 	}
-	u.spec.Kept = u.spec.Unpreemptable && r.lines.queue(u.spec.Queue).spec.Preemption.Keeps // whatever it says since
-	r.launch(u, func() { u.becomeAdmitting(gets, checks) })
+	w := &transition.Admit{
+		Number: u.spec.Attempts + 1, Request: gets.Request, Pods: gets.Pods, Counts: gets.Counts, Checks: checks,
+		Borrows: borrows,
+	}
+	r.leave(u)                                         // its place depends on its quota
+	kept := u.spec.Unpreemptable && q.Preemption.Keeps // whatever it says since
+	if gets.Quota != "" || kept != u.spec.Kept {
+		in := *u.spec
+		in.Kept = kept
+		in.Choose(gets.Quota)
+		u.spec = &in
+	}
+	w.Unit = u.spec
+	r.launch(u, w, plan)
 	r.hold(u, gets.Request)
-	plan.Admit = append(plan.Admit, writes.Admit{
-		Unit: u.spec, Attempt: u.attempt, Request: gets.Request, Pods: gets.Pods, Counts: gets.Counts,
-		Checks: checks, Borrows: borrows,
-	})
 }
 
 // resize puts in flight that a unit holds another amount. Until the outcome is known it holds the greater of both.
-func (r *roster) resize(u *record, next resources.List, pods int64) writes.Resize {
-	r.launch(u, func() { u.becomeResizing(next, pods) })
-	r.hold(u, u.held.Max(next))
-	return writes.Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
+func (r *roster) resize(u *record, w *transition.Resize, plan *transition.Plan) {
+	w.Unit = u.spec
+	r.launch(u, w, plan)
+	r.hold(u, u.held.Max(w.Held))
 }
 
-// writeDue puts the writes in flight that nobody has to ask for: first what units lose, last those that were admitted
-// first; then that units go which have passed their checks; then what units hold. What a unit loses is free only when
-// that is confirmed.
-func (r *roster) writeDue(now time.Time, plan *writes.Plan) {
+// writeDue puts the writes in flight that are due without a decision. First units lose quota, the last admitted first.
+// Then units that have passed their checks are released. Then held amounts change. Lost quota is free only after its
+// confirmation.
+func (r *roster) writeDue(now time.Time, plan *transition.Plan) {
 	for _, u := range r.dueWrites(now, life.WriteLoss) {
-		d := &writes.Evict{Unit: u.spec, Loss: life.LossOf(r.facts(now, u))}
-		r.launch(u, func() { u.becomeEvicting(d) })
-		plan.Evict = append(plan.Evict, *d)
+		r.launch(u, &transition.Evict{Unit: u.spec, Loss: life.LossOf(r.facts(now, u))}, plan)
 	}
-	r.settle(now) // those of their gang groups stay
+	r.settle(now) // units of their gang groups stay
 	for _, u := range r.dueWrites(now, life.WriteRelease) {
-		r.launch(u, u.becomeReleasing)
-		plan.Dequeue = append(plan.Dequeue, writes.Dequeue{Unit: u.spec})
+		r.launch(u, &transition.Dequeue{Unit: u.spec}, plan)
 	}
 	resizes := r.dueWrites(now, life.WriteSize)
 	for _, u := range resizes[:min(len(resizes), mostResizes)] {
-		plan.Resize = append(plan.Resize, r.resize(u, u.next, u.nextPods))
+		r.resize(u, &transition.Resize{Held: u.next, Pods: u.nextPods}, plan)
 	}
 	r.settle(now)
 }

@@ -136,7 +136,7 @@ func newLines(cfg *Config, tree *capacity.Tree, held *holding.Book, p *progress)
 		byName: map[string]*queueRecord{}, policies: policies, extensions: cfg.Checks, tree: tree,
 		rights:   rightful.New(tree),
 		ranking:  queue.NewRanking(order, func(q *queueRecord) *queue.Place { return &q.place }),
-		holdings: held, gangs: gang.NewBook(func(u *record) *unit.Unit { return &u.spec }), accounts: accounts.New(tree),
+		holdings: held, gangs: gang.NewBook(func(u *record) *unit.Unit { return u.spec }), accounts: accounts.New(tree),
 		unsettled: map[*queueRecord]struct{}{}, progress: p,
 	}
 }

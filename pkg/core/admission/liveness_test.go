@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // endless is a cluster in which each quota has more jobs than it can run, without end. Every job runs for a few
@@ -129,8 +130,8 @@ func (e *endless) drawBelow(t *rapid.T, parent string, promised amounts, depth i
 func list(a amounts) resources.List { return resources.FromMap(a) }
 
 func (e *endless) drawStreams(t *rapid.T) {
-	// A queue is served at the place of its first job. So in one that all quotas share, a job has those behind it that
-	// it has in a queue of its own; a queue of some of the quotas may be ahead of a job with jobs of any of them.
+	// A queue is served at the place of its first job. If all quotas share a queue, a job has the same jobs behind it as
+	// in a queue of its own. A queue of some quotas can be ahead of a job with jobs of any of them.
 	shared := rapid.IntRange(0, 4).Draw(t, "one queue") == 0
 	reclaim := rapid.Bool().Draw(t, "reclaim")
 	for _, leaf := range e.leaves {
@@ -142,7 +143,7 @@ func (e *endless) drawStreams(t *rapid.T) {
 			if !slices.ContainsFunc(e.streams, func(s *stream) bool { return s.queue == name }) {
 				q := queue.Spec{
 					Name: name, MaxPending: -1, MaxAdmitted: -1, Threshold: 50,
-					Policy: rapid.SampledFrom([]string{"Priority", "FIFO", "Block", "Intelligent"}).Draw(t, "policy"),
+					Policy: rapid.SampledFrom(policyNames).Draw(t, "policy"),
 				}
 				if reclaim {
 					q.Preemption.Reclaim = queue.VictimsAny
@@ -160,7 +161,7 @@ func (e *endless) drawStreams(t *rapid.T) {
 	}
 }
 
-// drawBounds draws what else a queue asks of its jobs: so many at once that a gang group of two is possible, and a
+// drawBounds draws further conditions of a queue. These are a bound that leaves room for a gang group of two, and a
 // check that answers after a minute.
 func (e *endless) drawBounds(t *rapid.T, q *queue.Spec) {
 	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
@@ -186,7 +187,7 @@ func (e *endless) add(name, queue, quota string, request amounts, change func(*u
 		Key: unitNamed(name), UID: fmt.Sprintf("uid-%05d", e.made), Queue: queue, Quota: quota, Created: e.now,
 		Request: list(request), Pods: 1, Active: true, Phase: unit.PhaseEnqueued,
 	}
-	// One without a job cannot be suspended, and nobody takes what it holds.
+	// One without a job cannot be suspended, and nobody preempts it.
 	u.Consumer = unit.Consumer{Kind: "Job.v1.batch", Namespace: u.Namespace(), Name: name, UID: "job-" + u.UID}
 	u.ConsumerManaged = true
 	e.s.SetConsumer(e.now, u.Consumer, true)
@@ -250,7 +251,7 @@ func (e *endless) settleDown(t *rapid.T) {
 				}
 				e.ends[name] = e.now.Add(time.Duration(1+e.chance.IntN(e.longest)) * time.Minute)
 			case !u.Phase.Releases() && runs:
-				delete(e.ends, name) // it was taken
+				delete(e.ends, name) // the unit was a victim
 			}
 		}
 		if !strings.Contains(e.out.String(), "nothing to do") {
@@ -305,7 +306,7 @@ var kindsOfHeads = map[string]func(t *rapid.T, u *unit.Unit, most amounts){
 	"grows": func(_ *rapid.T, u *unit.Unit, _ amounts) { u.Request = list(amounts{"other": 1}) },
 }
 
-// drawMost draws what a head of a kind asks for: at most what its quota can have for each of so many.
+// drawMost draws the request of a head of a kind: at most the amount that its quota can have for each of so many.
 func (e *endless) drawMost(t *rapid.T, quota, kind string, heads int64) amounts {
 	most := func(of string) int64 {
 		amount := e.rightful(quota, of)
@@ -326,12 +327,12 @@ func (e *endless) drawMost(t *rapid.T, quota, kind string, heads int64) amounts 
 	return request
 }
 
-// A job starts that its quota can run while all others use their min, however many jobs others have and however small
-// those are: once it is the first of its queue, it waits for claimAfter at most, and then for the jobs that waited
-// before it. The same goes for what it asks for once it runs.
+// A job starts if its quota can run it while all others use their min, however many small jobs others have. At the
+// front of its queue it waits for claimAfter at most, and then for the jobs that waited before it. The same holds for
+// growth.
 func TestEveryHeadStarts(of *testing.T) {
 	of.Parallel()
-	rapid.Check(of, func(t *rapid.T) {
+	effort.Check(of, func(t *rapid.T) {
 		e := drawEndless(of, t)
 		at := e.streams[rapid.IntRange(0, len(e.streams)-1).Draw(t, "stream")]
 		for range rapid.IntRange(0, 5).Draw(t, "before") {
@@ -349,7 +350,7 @@ func TestEveryHeadStarts(of *testing.T) {
 			})
 		}
 		e.within(t, "it starves", func() bool { return !slices.ContainsFunc(heads, e.waits) })
-		// What a check answered for does not grow, and by age it has its place from when it asks for more.
+		// A request that checks answered does not grow. By age, growth has its place from its first request on.
 		if kind == "grows" && e.units["head"].Phase.Releases() && !e.checked[at.queue] && !e.blocks[at.queue] {
 			request["other"] = 1
 			e.grow("head", request)
@@ -362,7 +363,7 @@ func TestEveryHeadStarts(of *testing.T) {
 // is told so, once it is the first of its queue: it is not left to hope.
 func TestAHeadBeyondItsShareIsTold(of *testing.T) {
 	of.Parallel()
-	rapid.Check(of, func(t *rapid.T) {
+	effort.Check(of, func(t *rapid.T) {
 		e := drawEndless(of, t)
 		at := e.streams[rapid.IntRange(0, len(e.streams)-1).Draw(t, "stream")]
 		kind := rapid.SampledFrom(ofEndless).Draw(t, "beyond in")
@@ -427,7 +428,7 @@ func (e *endless) waits(name string) bool {
 // some.
 func TestNobodyOvertakesInAQueueThatBlocks(of *testing.T) {
 	of.Parallel()
-	rapid.Check(of, func(t *rapid.T) {
+	effort.Check(of, func(t *rapid.T) {
 		e := drawEndless(of, t)
 		for _, s := range e.streams {
 			s.firm, s.largest["gpu"], s.largest["cpu"] = false, 0, min(3*s.largest["cpu"], e.max[s.quota]["cpu"])
@@ -439,7 +440,7 @@ func TestNobodyOvertakesInAQueueThatBlocks(of *testing.T) {
 				u := e.units[name]
 				first, some := firsts[u.Queue+" "+u.Quota]
 				if _, ran := before[name]; !ran && some && e.waits(first) {
-					require.False(t, ahead("FIFO", e.units[first], u), "%s of %s starts, and %s of %s waits ahead of it in %s",
+					require.False(t, servedBefore("FIFO", e.units[first], u), "%s of %s starts, and %s of %s waits ahead of it in %s",
 						name, u.Request.String(), first, e.units[first].Request.String(), u.Queue)
 				}
 			}
@@ -447,8 +448,8 @@ func TestNobodyOvertakesInAQueueThatBlocks(of *testing.T) {
 	})
 }
 
-// firsts are, by queue and quota, the jobs that never ran and are before all others in queues that block, unless their
-// quota may never have so much.
+// firsts are, by queue and quota, the jobs that never ran and are first in blocking queues. Jobs whose quota may never
+// have so much are left out.
 func (e *endless) firsts() map[string]string {
 	firsts := map[string]string{}
 	for _, name := range keysOf(e.units) {
@@ -458,7 +459,7 @@ func (e *endless) firsts() map[string]string {
 			continue
 		}
 		at := u.Queue + " " + u.Quota
-		if first, some := firsts[at]; !some || ahead("FIFO", u, e.units[first]) {
+		if first, some := firsts[at]; !some || servedBefore("FIFO", u, e.units[first]) {
 			firsts[at] = name
 		}
 	}

@@ -22,9 +22,10 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// What the model knows of admission checks: a unit for which quota is reserved is let go after they have answered.
+// Admission checks in the model: a unit with reserved quota is released after they have answered.
 
 // labelsMeet is how selectors read labels here, for the state as well.
 func labelsMeet(selector, labels string) bool { return selector == labels }
@@ -57,8 +58,8 @@ func (u *modelUnit) askedOf() map[string]unit.CheckAnswer {
 	return answers
 }
 
-// refusedBy says whether a check that a unit has to pass sends it back: for good, or to be tried again after the
-// longest time that one of them names. Rejection goes before retry.
+// refusedBy says whether a check sends a unit back: for good, or to be tried again after the longest named time.
+// Rejection wins over retry.
 func (m *model) refusedBy(u *modelUnit) (back modelEviction, refused bool) {
 	asked := u.askedOf()
 	for _, c := range m.checksOf(u) {
@@ -74,8 +75,8 @@ func (m *model) refusedBy(u *modelUnit) (back modelEviction, refused bool) {
 	return back, back.backsOff
 }
 
-// askedOthers says that the checks that a reserved unit was asked, or what they were asked about, are not what its
-// queue would have them asked now; or that nobody knows what it would. A check that was ready may go.
+// askedOthers says that a reserved unit was asked other checks, or about another request, than its queue wants now. It
+// also says so if nobody knows the checks of the queue. A check that was ready may be dropped.
 func (m *model) askedOthers(u *modelUnit) bool {
 	q, known := m.queues[u.Queue]
 	checks, asked := m.checksOf(u), u.askedOf()
@@ -106,13 +107,13 @@ func (m *model) allReady(u *modelUnit) bool {
 	return true
 }
 
-// overChecks says whether a unit loses what it holds over its checks: before it is let go for any of this, and after it
-// only if a check takes back what it said, and its pods can be taken away.
+// overChecks says whether a unit loses its quota because of its checks. Before its release any of these causes counts.
+// After it, only a check that takes back its answer counts, if the pods can be removed.
 func (m *model) overChecks(u *modelUnit) (back modelEviction, goes bool) {
 	reserved := u.Phase == unit.PhaseReserved
 	back, refused := m.refusedBy(u)
 	switch {
-	case refused && (reserved || isLetGoIn(u.Phase) && !m.keepsPods(u)):
+	case refused && (reserved || rulebook.Releases(u.Phase) && !m.keepsPods(u)):
 		return back, true
 	case !reserved:
 	case m.askedOthers(u):
@@ -134,7 +135,7 @@ func (m *model) cleared(u *modelUnit) bool {
 	if u.at == "dequeuing" {
 		return true
 	}
-	return (u.at == "admitted" || u.at == "resizing") && u.holds && (isLetGoIn(u.Phase) || m.passes(u))
+	return (u.at == "admitted" || u.at == "resizing") && u.holds && (rulebook.Releases(u.Phase) || m.passes(u))
 }
 
 // mayGo says that each other gang of a group has a unit that is cleared. A unit that was admitted before waits for no
@@ -156,14 +157,14 @@ func (m *model) mayGo(u *modelUnit) bool {
 	return true
 }
 
-// toLetGo says that a reserved unit is to be let go now.
+// toLetGo says that a reserved unit has to be released now.
 func (m *model) toLetGo(u *modelUnit) bool {
 	_, goes := m.goes(u)
 	return u.at == "admitted" && !u.Quarantined && !goes && m.passes(u) && m.mayGo(u) && !m.now.Before(u.refusedTo)
 }
 
-// checkEnds are the times at which a reserved unit loses what it holds: when a check has not answered in time or, once
-// its own all have, when the slowest of them might have and units of its gang group have not passed theirs.
+// checkEnds are the times at which a reserved unit loses its quota: when a check has not answered in time. After its
+// own checks have answered, its gang group has as long as the slowest of them.
 func (m *model) checkEnds(u *modelUnit) (ends []modelEnd) {
 	checks, asked, slowest := m.checksOf(u), u.askedOf(), time.Duration(0)
 	for _, c := range checks {
@@ -181,11 +182,11 @@ func (m *model) checkEnds(u *modelUnit) (ends []modelEnd) {
 
 // unanswered: a unit that was let go holds nothing, and checks have to answer for all that it asks for.
 func (m *model) unanswered(u *modelUnit) bool {
-	return isLetGoIn(u.Phase) && u.says().IsZero() && !u.Request.IsZero() && len(m.checksOf(u)) > 0 && !m.unfit(u) &&
-		!m.assigned(u.Key)
+	return rulebook.Releases(u.Phase) && u.says().IsZero() && !u.Request.IsZero() && len(m.checksOf(u)) > 0 &&
+		!m.unfit(u) && !m.assigned(u.Key)
 }
 
-// unchecked: a unit asks for more than checks have answered for. Successors of pods that leave for long are no more.
+// unchecked: a unit asks for more than checks have answered for. Successors of long-deleted pods do not count.
 func (m *model) unchecked(u *modelUnit) bool {
 	if len(m.checksOf(u)) == 0 {
 		return false

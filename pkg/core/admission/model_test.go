@@ -19,19 +19,20 @@ package admission
 import (
 	"maps"
 	"reflect"
-	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// model is the life of units written down a second time, the dumb way: plain maps of what was said, and nothing that
-// follows from them. The oracle decides on it. It shares no rule with the state under test: the types of what comes in
-// and goes out, and the arithmetic of resources, are all that it takes from there.
+// model is the life of units written down a second time, in the simplest way: plain maps of the events, without
+// anything derived. The oracle decides on it. It shares no rule with the state under test, only the types of input and
+// output and the arithmetic of resources.
 type model struct {
 	now    time.Time
 	queues map[string]queue.Spec
@@ -86,7 +87,7 @@ type modelUnit struct {
 	refusedTo  time.Time
 }
 
-// modelEviction is why a unit loses what it holds, and what its object says after that.
+// modelEviction is why a unit loses its quota, and the state of its object after that.
 type modelEviction struct {
 	reason unit.Reason
 	// backsOff: it is tried again after this wait or, if that is zero, after longer each time.
@@ -133,30 +134,13 @@ func (u *modelUnit) inFlight() bool {
 	return u.at == "admitting" || u.at == "evicting" || u.at == "resizing" || u.at == "dequeuing"
 }
 
-// What a phase means. One that is in none of these is of another version.
-var (
-	phasesOfWaiting = []unit.Phase{
-		unit.PhaseNone, unit.PhaseEnqueued, unit.PhaseSchedFailed, unit.PhaseTimeoutBackoff, unit.PhasePreempted,
-	}
-	phasesOfHolding = []unit.Phase{
-		unit.PhaseReserved, unit.PhaseSchedReady, unit.PhaseSchedSucceed, unit.PhaseDequeued, unit.PhaseRunning,
-	}
-	phasesOfLettingGo = []unit.Phase{unit.PhaseSchedSucceed, unit.PhaseDequeued, unit.PhaseRunning}
-	phasesOfTheEnd    = []unit.Phase{unit.PhaseSucceed, unit.PhaseFailed}
-)
-
-func waitsIn(p unit.Phase) bool   { return slices.Contains(phasesOfWaiting, p) }
-func holdsIn(p unit.Phase) bool   { return slices.Contains(phasesOfHolding, p) }
-func isLetGoIn(p unit.Phase) bool { return slices.Contains(phasesOfLettingGo, p) }
-func isOverIn(p unit.Phase) bool  { return slices.Contains(phasesOfTheEnd, p) }
-
 func saysItIs(u unit.Unit) string {
 	switch {
-	case isOverIn(u.Phase):
+	case rulebook.Over(u.Phase):
 		return "over"
-	case waitsIn(u.Phase):
+	case rulebook.Waits(u.Phase):
 		return "waiting"
-	case holdsIn(u.Phase) || u.Held.Len() > 0:
+	case rulebook.Holds(u.Phase) || u.Held.Len() > 0:
 		return "admitted"
 	}
 	return "waiting"
@@ -194,7 +178,7 @@ func (m *model) upsert(in unit.Unit) {
 
 // see is a state of the object that may have been known before.
 func (m *model) see(u *modelUnit, in unit.Unit) {
-	if u.at == "admitted" && holdsIn(in.Phase) {
+	if u.at == "admitted" && rulebook.Holds(in.Phase) {
 		u.observed = true
 	}
 	if u.at == "admitted" && saysItIs(in) == "admitted" && in.Quota != u.Quota {
@@ -206,8 +190,8 @@ func (m *model) see(u *modelUnit, in unit.Unit) {
 }
 
 func (m *model) take(u *modelUnit, in unit.Unit) {
-	if u.at == "admitted" && !u.observed && waitsIn(in.Phase) && in.Attempts < u.attempt {
-		// It is older than the admission that was confirmed: what that wrote stays.
+	if u.at == "admitted" && !u.observed && rulebook.Waits(in.Phase) && in.Attempts < u.attempt {
+		// The object is older than the confirmed admission, whose fields stay.
 		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
 		in.Admitted, in.Checks = u.Admitted, u.Checks
 		in.HeldPods, in.Recorded = u.HeldPods, u.Recorded
@@ -244,20 +228,23 @@ func (m *model) setConsumer(c unit.Consumer, live bool) {
 	m.settleDown()
 }
 
-func (m *model) settle(key string, attempt int64, o Outcome) {
+func (m *model) settle(key string, attempt int64, o transition.Outcome) {
 	u, ok := m.units[key]
-	if !ok || !u.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
+	if !ok || !u.inFlight() || u.attempt != attempt || o == transition.Unknown {
 		return
 	}
 	remembered := u.remembered
 	u.remembered = nil
+	older := false
+	if remembered != nil && u.saysWhatWasWritten(remembered) {
+		o = transition.Confirmed // whatever the write seemed to come to
+	} else if remembered != nil && o == transition.Confirmed {
+		older = saysItIs(*remembered) == "admitted" && remembered.Attempts <= u.attempt
+	}
 	switch u.at {
 	case "admitting":
-		if remembered != nil && holdsIn(remembered.Phase) {
-			o = OutcomeConfirmed
-		}
 		switch o {
-		case OutcomeConfirmed:
+		case transition.Confirmed:
 			u.at, u.observed, u.refusals = "admitted", false, 0
 			u.Request, u.Pods = u.gets, u.getsPods
 			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = unit.PhaseDequeued, u.attempt, u.held, u.Pods, true
@@ -268,7 +255,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 			for _, name := range u.asks {
 				u.Checks.Answers = append(u.Checks.Answers, unit.CheckAnswer{Name: name, State: unit.CheckPending})
 			}
-		case OutcomeRefused:
+		case transition.Refused:
 			u.at = "waiting"
 			m.refuse(u)
 		default:
@@ -277,10 +264,13 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 	case "resizing":
 		u.at = "admitted"
 		switch o {
-		case OutcomeConfirmed:
+		case transition.Confirmed:
 			u.Held, u.HeldPods, u.Recorded = u.next, u.nextPods, true
 			u.growsSince = time.Time{}
-		case OutcomeRefused:
+			if older {
+				remembered.Held, remembered.HeldPods, remembered.Recorded = u.next, u.nextPods, true
+			}
+		case transition.Refused:
 			m.refuse(u)
 		default:
 			u.observed = true
@@ -288,22 +278,25 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 	case "dequeuing":
 		u.at = "admitted"
 		switch o {
-		case OutcomeConfirmed:
+		case transition.Confirmed:
 			u.Phase, u.Admitted, u.left = unit.PhaseDequeued, m.now, time.Time{}
-		case OutcomeRefused:
+			if older {
+				remembered.Phase, remembered.Admitted = unit.PhaseDequeued, m.now
+			}
+		case transition.Refused:
 			m.refuse(u)
 		default:
 			u.observed = true
 		}
 	default:
 		switch o {
-		case OutcomeConfirmed:
+		case transition.Confirmed:
 			u.at = "waiting"
 			u.goBack(&u.Unit)
-			if remembered != nil && holdsIn(remembered.Phase) && remembered.Attempts <= u.attempt {
+			if older {
 				u.goBack(remembered)
 			}
-		case OutcomeRefused:
+		case transition.Refused:
 			u.at = "admitted"
 			m.refuse(u)
 		default:
@@ -314,6 +307,23 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		m.see(u, *remembered)
 	}
 	m.settleDown()
+}
+
+// saysWhatWasWritten says that an object that was seen during a write shows it.
+func (u *modelUnit) saysWhatWasWritten(in *unit.Unit) bool {
+	if in.Attempts != u.attempt {
+		return false
+	}
+	switch u.at {
+	case "admitting":
+		return rulebook.Holds(in.Phase)
+	case "resizing":
+		return rulebook.Holds(in.Phase) && in.Recorded && in.Held.Equal(u.next)
+	case "dequeuing":
+		return rulebook.Holds(in.Phase) && in.Phase != unit.PhaseReserved && in.Phase != unit.PhaseSchedReady
+	default:
+		return rulebook.Waits(in.Phase) && in.Held.IsZero()
+	}
 }
 
 // goBack is what an object says when its unit has lost its admission.
@@ -329,7 +339,7 @@ func (u *modelUnit) goBack(in *unit.Unit) {
 	}
 	switch {
 	case u.eviction.deactivates != "":
-		in.Requeues, in.Deactivate = 0, &unit.Deactivation{Reason: u.eviction.deactivates}
+		in.RequeueAt, in.Requeues, in.Deactivate = time.Time{}, 0, &unit.Deactivation{Reason: u.eviction.deactivates}
 	case u.eviction.backsOff:
 		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, u.eviction.until, u.eviction.requeues
 	}
@@ -375,20 +385,20 @@ func (m *model) goes(u *modelUnit) (e modelEviction, goes bool) {
 	return e, e.reason != ""
 }
 
-// hasRun is for how long a unit that is taken back has run in all, where a time bounds that. What waits for checks does
-// not run, and who is not tried again begins anew when he is.
+// hasRun is the total run time of a unit that is evicted, if a time bounds it. A unit that waits for checks does not
+// run. A deactivated unit begins at zero when it is reactivated.
 func (m *model) hasRun(u *modelUnit, e modelEviction) time.Duration {
 	switch {
 	case m.mayRun(u) == 0, m.keepsPods(u), !u.holds, u.Admitted.IsZero(), e.deactivates != "":
 		return 0
-	case !isLetGoIn(u.Phase), m.counts(u).IsZero():
+	case !rulebook.Releases(u.Phase), m.counts(u).IsZero():
 		return u.Executed
 	}
 	return u.Executed + max(m.now.Sub(m.counts(u)), 0)
 }
 
-// counts is from when a run is a part of the time that a unit has: its own time from when its pods were ready, if
-// somebody says that and its queue bounds nobody.
+// counts is the time from which a run counts. A time of the unit itself counts from the readiness of its pods, if
+// somebody reports that and the queue has no bound.
 func (m *model) counts(u *modelUnit) time.Time {
 	own := u.MaximumExecution > 0 && m.queues[u.Queue].Execution.Most == 0 && u.ConsumerManaged
 	switch {
@@ -411,11 +421,11 @@ func (m *model) overdue(u *modelUnit) (first unit.Reason, over bool) {
 	return first, over
 }
 
-// astray: it names another quota than it holds quota in; or it was admitted long enough ago to say that pods of it wait
-// which are charged to another quota, or else are held.
+// astray: the unit names another quota than it holds. Or it was admitted long ago, and pods of it are charged to
+// another quota or held.
 func (m *model) astray(u *modelUnit) (reason unit.Reason) {
 	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() ||
-		!isLetGoIn(u.Phase) {
+		!rulebook.Releases(u.Phase) {
 		return ""
 	}
 	if u.MovesTo != "" {
@@ -501,7 +511,7 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 	return ends
 }
 
-// mayRun is for how long; zero for ever.
+// mayRun is the bound of the run time; zero for none.
 func (m *model) mayRun(u *modelUnit) time.Duration {
 	q, most := m.queues[u.Queue].Execution, u.MaximumExecution
 	if most == 0 {
@@ -526,7 +536,7 @@ func (m *model) refuse(u *modelUnit) {
 	u.refusals++
 }
 
-// settleDown works out what follows: who holds what, and which levels are remembered.
+// settleDown computes who holds what, and which levels are remembered.
 func (m *model) settleDown() {
 	for uid := range m.gone {
 		named := false
@@ -715,7 +725,7 @@ func (m *model) unfit(u *modelUnit) bool {
 	return u.Pods == 0 && u.Request.IsZero() || m.disbelieved(u)
 }
 
-// disbelieved units keep what they hold, whatever they ask for. Those that ask for nothing give it back.
+// disbelieved units keep their held quota, whatever they ask for. A unit that asks for nothing gives it back.
 func (m *model) disbelieved(u *modelUnit) bool {
 	if u.Invalid != "" || u.Pods < 0 || m.otherNamespace(u) {
 		return true
@@ -734,7 +744,7 @@ func (m *model) inLine(u *modelUnit) bool {
 		m.now.Before(u.RequeueAt) || m.now.Before(u.refusedTo) {
 		return false
 	}
-	if !waitsIn(u.Phase) && !holdsIn(u.Phase) && !isOverIn(u.Phase) {
+	if !rulebook.Waits(u.Phase) && !rulebook.Holds(u.Phase) && !rulebook.Over(u.Phase) {
 		return false
 	}
 	if u.ConsumerManaged && u.Consumer != (unit.Consumer{}) {
@@ -745,8 +755,7 @@ func (m *model) inLine(u *modelUnit) bool {
 	return !m.duplicate(u)
 }
 
-// inside are the units in line that the bounds of their queue leave there when some have gone: first those for each
-// namespace, then that for all.
+// inside are the units in line within the bounds of their queue, after some are gone: first by namespace, then in all.
 func (m *model) inside(u *modelUnit, gone map[string]bool) bool {
 	q, ok := m.queues[u.Queue]
 	if !m.insideNamespace(u, gone) {
@@ -757,7 +766,7 @@ func (m *model) inside(u *modelUnit, gone map[string]bool) bool {
 	}
 	ahead := int32(0)
 	for _, other := range m.units {
-		if other.Queue == u.Queue && m.inLine(other) && !gone[other.Key] && servedBefore(q, other.Unit, u.Unit) &&
+		if other.Queue == u.Queue && m.inLine(other) && !gone[other.Key] && servedBefore(q.Policy, other.Unit, u.Unit) &&
 			m.insideNamespace(other, gone) {
 			ahead++
 		}
@@ -773,7 +782,7 @@ func (m *model) insideNamespace(u *modelUnit, gone map[string]bool) bool {
 	ahead := int32(0)
 	for _, other := range m.units {
 		if other.Queue == u.Queue && namespaceOf(other.Key) == namespaceOf(u.Key) && m.inLine(other) && !gone[other.Key] &&
-			servedBefore(q, other.Unit, u.Unit) {
+			servedBefore(q.Policy, other.Unit, u.Unit) {
 			ahead++
 		}
 	}
@@ -792,7 +801,7 @@ func (m *model) sized(u *modelUnit) bool {
 
 func (m *model) mayResize(u *modelUnit) bool {
 	_, goes := m.goes(u)
-	return u.at == "admitted" && u.holds && !u.Quarantined && !m.disbelieved(u) && holdsIn(u.Phase) && !goes
+	return u.at == "admitted" && u.holds && !u.Quarantined && !m.disbelieved(u) && rulebook.Holds(u.Phase) && !goes
 }
 
 // podsOf sums the pods of a unit at its quota that are not leaving.
@@ -808,8 +817,7 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 	return sum
 }
 
-// asksForMore picks the pods that a unit has to hold quota for: all of them, or none if it was admitted in part and
-// they are more than that.
+// asksForMore picks the pods that a unit needs quota for: all of them, or none if it was admitted in part with fewer.
 func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 	n := int64(0)
 	for _, p := range m.pods[u.Key] {
@@ -873,7 +881,7 @@ func (m *model) sizeWithoutAsking(u *modelUnit) (next map[string]int64, some boo
 	return nil, false
 }
 
-// growth is what an admitted unit waits for in its line beside what it holds, and what it would hold then.
+// growth is the amount that an admitted unit waits for in its line, and the amount that it would hold then.
 func (m *model) growth(u *modelUnit) (need, total resources.List, some bool) {
 	if _, other := m.toResize(u); other || !m.sized(u) {
 		return need, total, false

@@ -49,8 +49,8 @@ func (r *roster) moveWaiting(now time.Time, u *record, p life.Class) {
 }
 
 func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
-	if u.parked = reason; u.spec.TakesFrom != "" {
-		u.own().outOfDate = u.spec.TakesFrom
+	if u.parked = reason; u.spec.Preempts != "" {
+		u.own().outOfDate = u.spec.Preempts
 	}
 	if untold(reason) {
 		r.telling.Cancel(u)
@@ -139,7 +139,8 @@ func (r *roster) hold(u *record, held resources.List) {
 	nonPreemptible, t := u.nonPreemptible(), u.own()
 	r.progress.changed = r.gangs.SetHolding(u, true) || r.progress.changed
 	t.holding, t.held, t.keepsMin = true, held, nonPreemptible
-	expected := growth.Expected(&u.spec, true)
+	r.preemptions.byUID[u.spec.UID] = u
+	expected := growth.Expected(u.spec, true)
 	r.progress.changed = r.holdings.Hold(u.spec.Key, u.place(), held, nonPreemptible, expected) || r.progress.changed
 }
 
@@ -149,6 +150,7 @@ func (r *roster) release(now time.Time, u *record) {
 		return
 	}
 	t := u.tenure
+	delete(r.preemptions.byUID, u.spec.UID)
 	t.holding, t.held, t.keepsMin, t.growsSince = false, resources.List{}, false, 0
 	r.gangs.SetHolding(u, false)
 	r.holdings.Release(now, u.spec.Key)

@@ -30,14 +30,14 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// notes are what is known of a group in addition to its units. What a pass looks at comes first, together.
+// notes are facts about a group in addition to its units. The fields that a pass reads are first, together.
 type notes struct {
 	// ask is that of each unit of the group.
 	ask decide.Ask
 	// others are asks in the other quotas in which the unit may be admitted.
 	others []decide.Ask
-	// takes: the unit takes back what others hold. inGangGroup is that of the key, which no pass copies for each head.
-	takes, inGangGroup bool
+	// preempts: the unit has victims, or is about to. inGangGroup is that of the key, which no pass copies for each head.
+	preempts, inGangGroup bool
 	// answer of the checks of extensions.
 	answer queue.Answer
 	// cause is what the last whole pass found that keeps the head from going, behind the unit ahead that blocks it.
@@ -47,7 +47,7 @@ type notes struct {
 	queue *queueRecord
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked unit.Finding
-	// searched is when somebody was looked for from whom the head could take, and obstacle what kept it from that.
+	// searched is when the last search for victims of the head was made, and obstacle why it found none.
 	searched time.Time
 	obstacle reclaim.Obstacle
 	// pool is of the units that wait, in the accounts.
@@ -59,7 +59,7 @@ type notes struct {
 	topic   telling.Topic[*record]
 }
 
-// finding is what keeps the head from going: what the last pass found or, of one that may take, what hinders it.
+// finding is the obstacle of the head: that of the last pass or, for a unit that may preempt, that of the search.
 func (n *notes) finding(tree *capacity.Tree) unit.Finding {
 	if found := n.obstacle.Finding(); found.Reason != "" {
 		return found
@@ -108,23 +108,23 @@ func (l *lines) exclusion(g *group) eligibility.Exclusion {
 	return eligibility.Check(f)
 }
 
-// namesOf a group are the other quotas in which its units may be admitted. A unit that holds quota, takes what others
-// hold, or is decided with others has none. Pods of an observed one are charged to its own.
+// namesOf a group are the other quotas in which its units may be admitted. A unit that holds quota, preempts, or is
+// decided with others has none. Pods of an observed one are charged to its own.
 func namesOf(g *group) (names []string, itself bool) {
-	if n := &g.Notes; g.Head().holding || n.takes || n.inGangGroup || n.ask.Observed {
+	if n := &g.Notes; g.Head().holding || n.preempts || n.inGangGroup || n.ask.Observed {
 		return nil, false
 	}
-	return choice.Names(&g.Head().spec, &g.Notes.queue.spec)
+	return choice.Names(g.Head().spec, &g.Notes.queue.spec)
 }
 
 // ask what the checks of extensions say to the head of a group, once until something has them asked again.
 func (l *lines) ask(g *group) queue.Answer {
-	g.Notes.answer = l.extensions.Ask(&g.Head().spec, g.Notes.answer)
+	g.Notes.answer = l.extensions.Ask(g.Head().spec, g.Notes.answer)
 	return g.Notes.answer
 }
 
-// checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out
-// when it is asked for: at start quotas come one by one.
+// checkGroups checks all groups if paths, or the greatest possible amounts, have changed. That is computed on demand,
+// because at the start quotas arrive one by one.
 func (l *lines) checkGroups() {
 	if l.structure == l.tree.Structure() {
 		return

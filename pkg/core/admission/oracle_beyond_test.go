@@ -46,7 +46,7 @@ func (o *oracle) guaranteed(level, k string) int64 {
 	return max(0, min(least, o.boundAt(level, k)))
 }
 
-// kept is what a level does not give up: what it is guaranteed, or what pods outside of units use.
+// kept is the amount that a level does not give up: its guarantee, or the use of pods outside of units.
 func (o *oracle) kept(level, k string) int64 {
 	others, _ := o.quotas[level].Used.Get(k)
 	for _, pods := range o.pods {
@@ -70,7 +70,7 @@ func (o *oracle) below(level string) (names []string) {
 	return names
 }
 
-// rightful is what a level can get while all others use what they are guaranteed.
+// rightful is the amount that a level can get while all others use their guarantees.
 func (o *oracle) rightful(level, k string) int64 {
 	spec := o.quotas[level]
 	amount := int64(unbounded)
@@ -174,7 +174,7 @@ func (o *oracle) tooLargeTogether(met []oracleAsk, levels []string) bool {
 	})
 }
 
-// exceedsRight says that what one asks for, with what it holds, is more than a share, and than its level can rightfully
+// exceedsRight says that a request, with the held amount, is more than a share, and more than its level can rightfully
 // get.
 func (o *oracle) exceedsRight(level, kind string, need, own int64) bool {
 	return o.quotas[level].Shared && need > 0 && need+own > o.boundAt(level, kind) && need+own > o.rightful(level, kind)

@@ -28,10 +28,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// oracle decides the dumb way: everything is sorted, everything is recomputed from the inputs before every
-// single admission, and each unit is compared with every claim. It knows the model alone.
+// oracle decides in the simplest way: it sorts everything, recomputes everything from the input before every single
+// admission, and compares each unit with every claim. It knows only the model.
 type oracle struct {
 	*model
 
@@ -59,7 +60,7 @@ type oracleHold struct {
 	expected       unit.Expected
 }
 
-// oracleAsk is what a unit asks for: Request, which is only what it lacks if it grows.
+// oracleAsk is the request of a unit. Request is only the missing part if the unit grows.
 type oracleAsk struct {
 	unit.Unit
 	grows bool
@@ -82,8 +83,8 @@ type oracleClaim struct {
 	beyond bool
 }
 
-// claim is, at each gate where a unit is short, its request, but no more than what can be had at the gates of that kind
-// below. One that goes beyond its share claims on its whole path.
+// claim is the request of a unit at each gate where it is short. It is at most the amount that gates of that kind below
+// can give. A unit that goes beyond its share claims on its whole path.
 func (o *oracle) claim(
 	u oracleAsk, q queue.Spec, short map[string]bool, r oracleReach, along map[string]bool,
 ) oracleClaim {
@@ -134,8 +135,8 @@ func (o *oracle) count() {
 	o.left = o.remnants()
 }
 
-// leftIn counts the places that pods keep in a queue, of units of one namespace or of all, while those units have not
-// been admitted in this run.
+// leftIn counts the places that pods keep in a queue, for units of one namespace or of all. Units that were admitted
+// again in this run do not count.
 func (o *oracle) leftIn(queue, namespace string) (n int) {
 	for key, place := range o.left {
 		if _, again := o.held[key]; !again && !place.unknown && place.queue == queue &&
@@ -146,8 +147,8 @@ func (o *oracle) leftIn(queue, namespace string) (n int) {
 	return n
 }
 
-// oracleDecision has the keys of the units that lose what they hold, that are let go, that are to hold other than they
-// do and need not ask for it, and that greedy admission takes, waiting or holding quota already, all in order.
+// oracleDecision has the keys of units in order. evict, letGo and resize happen without asking. admit and grow are
+// those that greedy admission takes, waiting or holding quota already.
 type oracleDecision struct{ evict, letGo, resize, admit, grow []string }
 
 // decide has the model go on from there.
@@ -286,8 +287,8 @@ func (o *oracle) greatest(u oracleAsk, fits func(oracleAsk) bool) oracleAsk {
 	return u
 }
 
-// next is the first unit that fits beside the claims ahead of it, with those that are admitted together with it; fits
-// says of it whether it does in another size.
+// next is the first unit that fits with the claims ahead of it, together with the units that are admitted with it. fits
+// says of it whether another size fits.
 func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleAsk) bool) {
 	byQueue := map[string][]int{}
 	for i, u := range waiting {
@@ -372,8 +373,8 @@ func (r *oracleRound) place(u oracleAsk) {
 	}
 }
 
-// members are the units with which a unit is admitted: that made first of each gang of which none holds quota. They are
-// not whole if one of the gangs has none, unless all of them have been admitted before and it is over or never was.
+// members are the units with which a unit is admitted: the oldest of each gang of which none holds quota. They are not
+// whole if a gang has no unit. But if all have been admitted before, a gang without units has ended or never existed.
 func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
 	kept, gone := false, false
 	for _, gang := range gangsIn(u.GangGroup) {
@@ -387,8 +388,7 @@ func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
 			if _, holds := o.held[key]; holds {
 				held = true
 			} else if other.at == "waiting" && o.inLine(other) && o.inside(other, o.gone) &&
-				(first == "" || other.Created.Before(o.units[first].Created) ||
-					other.Created.Equal(o.units[first].Created) && other.UID < o.units[first].UID) {
+				(first == "" || servedBefore("FIFO", other.Unit, o.units[first].Unit)) {
 				first = key
 			}
 		}
@@ -549,7 +549,25 @@ func (o *oracle) neverTogether(met []oracleAsk) bool {
 
 func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) (map[string]bool, oracleReach) {
 	var reach oracleReach
-	short, missing := map[string]bool{}, map[string]int64{}
+	short, missing := o.together(met, claims)
+	if len(short) > 0 {
+		levels, _ := o.pathsOf(met)
+		reach = o.reach(met, levels, claims)
+		more, lacks := o.shortBeyond(met, claims)
+		alone, _ := o.together(met, nil)
+		if reach.beyond() || !reach.exceeds && len(alone) == 0 && len(more) == 0 {
+			short, missing = more, lacks
+		}
+	}
+	for _, m := range met {
+		o.missing[m.Key] = missing
+	}
+	return short, reach
+}
+
+// together lists the gates where units do not fit together within their shares.
+func (o *oracle) together(met []oracleAsk, claims []oracleClaim) (short map[string]bool, missing map[string]int64) {
+	short, missing = map[string]bool{}, map[string]int64{}
 	compare := func(gate, level string, ofMin bool, limits, used resources.List) {
 		for _, limit := range limits.Items() {
 			need, some, leaf := o.sumAt(met, level, ofMin, limit.Name)
@@ -569,16 +587,7 @@ func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) (map[strin
 		compare(level, level, false, spec.Limit, spec.Used)
 		compare(level+"/min", level, true, spec.Min, spec.NonPreemptibleUsed)
 	}
-	if len(short) > 0 {
-		levels, _ := o.pathsOf(met)
-		if reach = o.reach(met, levels, claims); reach.beyond() {
-			short, missing = o.shortBeyond(met, claims)
-		}
-	}
-	for _, m := range met {
-		o.missing[m.Key] = missing
-	}
-	return short, reach
+	return short, missing
 }
 
 // queueOrder sorts the units of each queue and then the queues.
@@ -592,7 +601,9 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []que
 	var all []ranked
 	for name, units := range byQueue {
 		q := o.queues[name]
-		sort.Slice(units, func(a, b int) bool { return servedBefore(q, waiting[units[a]].Unit, waiting[units[b]].Unit) })
+		sort.Slice(units, func(a, b int) bool {
+			return servedBefore(q.Policy, waiting[units[a]].Unit, waiting[units[b]].Unit)
+		})
 		head := waiting[units[0]]
 		r := ranked{queue: q, head: head}
 		spec := o.quotas[head.Quota]
@@ -643,14 +654,12 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []que
 	return out
 }
 
-func servedBefore(q queue.Spec, a, b unit.Unit) bool {
-	if q.Policy != "FIFO" && a.Priority != b.Priority {
-		return a.Priority > b.Priority
+// servedBefore says whether a is ahead of b in a queue of this policy.
+func servedBefore(policy string, a, b unit.Unit) bool {
+	item := func(u unit.Unit) rulebook.Unit {
+		return rulebook.Unit{Priority: u.Priority, Created: u.Created, UID: u.UID}
 	}
-	if !a.Created.Equal(b.Created) {
-		return a.Created.Before(b.Created)
-	}
-	return a.UID < b.UID
+	return rulebook.Ahead(policy, item(a), item(b)) != ""
 }
 
 func (o *oracle) blocks(q queue.Spec, u oracleAsk) bool {
@@ -686,10 +695,28 @@ func (o *oracle) fullFor(q queue.Spec, u oracleAsk, r *oracleRound) bool {
 	return q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 && n >= int(q.PerNamespace.MaxAdmitted)
 }
 
-// short lists the gates ("level" or "level/min") where the unit does not fit beside the claims.
+// short lists the gates ("level" or "level/min") where the unit does not fit together with the claims.
 func (o *oracle) short(u oracleAsk, claims []oracleClaim) (map[string]bool, oracleReach) {
 	var reach oracleReach
-	short, missing := map[string]bool{}, map[string]int64{}
+	short, missing := o.withinShares(u, claims)
+	if len(short) > 0 {
+		reach = o.reach([]oracleAsk{u}, o.path(u.Quota), claims)
+		more, lacks := o.shortBeyond([]oracleAsk{u}, claims)
+		alone, _ := o.withinShares(u, nil)
+		switch {
+		case o.behind(claims, u):
+			reach.exceeds = false
+		case reach.beyond(), !reach.exceeds && len(alone) == 0 && len(more) == 0:
+			short, missing = more, lacks
+		}
+	}
+	o.missing[u.Key] = missing
+	return short, reach
+}
+
+// withinShares lists the gates where a unit does not fit within its shares.
+func (o *oracle) withinShares(u oracleAsk, claims []oracleClaim) (short map[string]bool, missing map[string]int64) {
+	short, missing = map[string]bool{}, map[string]int64{}
 	compare := func(gate, level string, leaf, nonPreemptible bool, limits, used resources.List) {
 		for _, limit := range limits.Items() {
 			inUse, _ := used.Get(limit.Name)
@@ -711,14 +738,7 @@ func (o *oracle) short(u oracleAsk, claims []oracleClaim) (map[string]bool, orac
 			compare(level+"/min", level, i == 0, true, spec.Min, spec.NonPreemptibleUsed)
 		}
 	}
-	if len(short) > 0 {
-		reach = o.reach([]oracleAsk{u}, o.path(u.Quota), claims)
-		if reach.exceeds = reach.exceeds && !o.behind(claims, u); reach.beyond() {
-			short, missing = o.shortBeyond([]oracleAsk{u}, claims)
-		}
-	}
-	o.missing[u.Key] = missing
-	return short, reach
+	return short, missing
 }
 
 // oracleRow is what lend knows of a waiting unit: where it is short, and which claims are ahead of it.
@@ -728,7 +748,7 @@ type oracleRow struct {
 	ahead       []oracleClaim
 	head, claim bool // the first of all that are alike; the one of its line that claims
 	blocks      bool
-	beyond      bool // it goes beyond its share
+	beyond      bool // goes beyond its share
 }
 
 // rows lists what waits in queues that are not full, in order.
@@ -745,7 +765,7 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 			if o.isShutOut(u) || o.noPlace(q, u, round, seen) {
 				continue
 			}
-			if o.isTogether(u) { // they neither borrow nor keep others from it, but for their claims
+			if o.isTogether(u) { // such units neither borrow nor keep others from borrowing, except by their claims
 				o.meet(round, u)
 				continue
 			}

@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -45,24 +46,13 @@ func lined(policy string) *State {
 	return s
 }
 
-// ahead says, the dumb way, whether a is before b.
-func ahead(policy string, a, b unit.Unit) bool {
-	switch {
-	case policy != "FIFO" && a.Priority != b.Priority:
-		return a.Priority > b.Priority
-	case !a.Created.Equal(b.Created):
-		return a.Created.Before(b.Created)
-	}
-	return a.UID < b.UID
-}
+var policyNames = slices.Sorted(maps.Keys(queue.Builtin()))
 
-var policyNames = []string{"Priority", "FIFO", "Block", "Intelligent"}
-
-// Positions are those of a sorted list, through arrivals, departures, changes of priority and of policy, and a unit
-// that was turned back is where it was (I5).
+// Positions equal those of a sorted list while units enter and leave, and priorities and policies change. A unit that
+// was turned back keeps its position (I5).
 func TestPositionsEqualASortedList(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	effort.Check(t, func(rt *rapid.T) {
 		t := effort.Plain(rt)
 		policy := rapid.SampledFrom(policyNames).Draw(rt, "policy")
 		s, waiting := lined(policy), map[string]unit.Unit{}
@@ -80,7 +70,7 @@ func TestPositionsEqualASortedList(t *testing.T) {
 			case 2:
 				policy = rapid.SampledFrom(policyNames).Draw(rt, "next policy")
 				s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
-			case 3: // it was admitted, and comes back
+			case 3: // the unit was admitted, and returns
 				u.Phase, u.Held, u.Attempts = unit.PhaseDequeued, u.Request, 1
 				s.UpsertUnit(epoch, u)
 				u.Phase, u.Held = unit.PhaseTimeoutBackoff, resources.List{}
@@ -100,7 +90,7 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 		want = append(want, u)
 	}
 	slices.SortFunc(want, func(a, b unit.Unit) int {
-		if ahead(policy, a, b) {
+		if servedBefore(policy, a, b) {
 			return -1
 		}
 		return 1
@@ -127,11 +117,10 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 	require.Empty(t, s.Audit().Queue("q"))
 }
 
-// Every unit that waits and is not parked is in the group of its like, every group knows its first unit, and only
-// groups with units exist.
+// Every pending unit that is not parked is in its group. Every group knows its first unit, and no group is empty.
 func TestGroupsAndTheirHeads(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	effort.Check(t, func(rt *rapid.T) {
 		t := effort.Plain(rt)
 		w := newWorld()
 		w.populate(rt)
@@ -159,8 +148,8 @@ func checkGroups(t require.TestingT, w *world) {
 		members[g]++
 		l := s.lines.byName[u.spec.Queue].line
 		require.Same(t, l, g.Line())
-		request, total, sizes := leastOf(u.spec), "", ""
-		if u.stage != stageWaiting {
+		request, total, sizes := leastOf(*u.spec), "", ""
+		if !u.waits() {
 			request, total = u.grows.Need, u.grows.Total.Key()
 		} else if u.spec.Sizes != nil && u.spec.GangGroup == "" {
 			sizes = u.spec.Sizes.String()
@@ -170,13 +159,13 @@ func checkGroups(t require.TestingT, w *world) {
 			namespace = u.spec.Namespace()
 		}
 		alone := ""
-		if u.spec.GangGroup != "" && u.stage == stageWaiting {
+		if u.spec.GangGroup != "" && u.waits() {
 			alone = u.spec.Key
 		}
 		require.Equal(t, backlog.Key{
 			Namespace: namespace, Alone: alone, Gang: alone != "",
 			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.nonPreemptible(),
-			Blocks: l.Policy().Blocks(u.spec.Priority), Unchecked: u.stage != stageWaiting && w.unchecked(w.units[key]),
+			Blocks: l.Policy().Blocks(u.spec.Priority), Unchecked: !u.waits() && w.unchecked(w.units[key]),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // onlyOf keeps the streams of one quota, and returns the others.
@@ -36,12 +37,12 @@ func (e *endless) onlyOf(quota string) (others []*stream) {
 	return others
 }
 
-// Jobs of several quotas that need the same victims all start, the large with the small: what one of them takes is left
-// out of what others find, and what others take within their min leaves enough above the min of the borrowers. No job
-// ends here, so each of them runs by what it takes, or never.
-func TestAllWhoTakeTheSameStart(of *testing.T) {
+// Jobs of several quotas need the same victims, and all start, large and small. A preemptor does not see the victims of
+// another one. Preemptions within min leave enough above the min of the borrowers. No job ends here, so each of them
+// runs by its preemption, or never.
+func TestAllPreemptorsOfTheSameVictimsStart(of *testing.T) {
 	of.Parallel()
-	rapid.Check(of, func(t *rapid.T) {
+	effort.Check(of, func(t *rapid.T) {
 		e := drawEndless(of, t)
 		e.longest = 1 << 20
 		for _, s := range e.streams {

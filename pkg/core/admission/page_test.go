@@ -28,8 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// checkPage: a page has the units that First lists, in any part of the queue, and says of the head of a group what
-// First says.
+// checkPage: in any part of the queue, a page has the units of First, and the same answer about the head of a group.
 func (w *world) checkPage(t require.TestingT, queue string, first []Waiting) {
 	skip, n := len(first)/3, 1+len(first)/2
 	page, waiting := w.s.Page(queue, skip, n)

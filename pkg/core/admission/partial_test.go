@@ -24,13 +24,14 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // TestTheGreatestCountThatFits compares a unit alone in a quota with a search from the whole down.
 func TestTheGreatestCountThatFits(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	effort.Check(t, func(rt *rapid.T) {
 		u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Active: true, Phase: unit.PhaseEnqueued, Pods: 1}
 		for drawSizes(rt, &u); u.Sizes == nil; {
 			rt.Skip("one size")
@@ -48,7 +49,7 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 				break
 			}
 		}
-		plan := s.Decide(epoch)
+		plan := byKind(s.Decide(epoch))
 		plain := effort.Plain(rt)
 		if want == nil {
 			require.Empty(plain, plan.Admit)
@@ -69,9 +70,9 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 		} else {
 			require.True(plain, got.Request.Equal(u.Request), "it is the whole")
 		}
-		s.Settle(epoch, u.Key, got.Attempt, OutcomeConfirmed)
+		s.Settle(epoch, u.Key, got.Attempt(), transition.Confirmed)
 		s.SetQuota(epoch, Quota{Name: "team"})
-		after := s.Decide(epoch)
+		after := byKind(s.Decide(epoch))
 		require.Empty(plain, after.Admit)
 		require.Empty(plain, after.Resize, "there is room for the rest, and nobody asks for it")
 	})

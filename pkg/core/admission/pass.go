@@ -64,7 +64,7 @@ func (t turn) stands() bool { return t.unit.group == t.group && t.group.Head() =
 
 type claim = decide.Claim[turn]
 
-// cause is what keeps a head from being admitted, and what a check of an extension said to it.
+// cause is the obstacle of a head, with the message of a check of an extension.
 type cause struct {
 	decide.Cause
 	said string
@@ -80,7 +80,7 @@ func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	clear(p.inPass)
 	clear(p.places)
 	for r := range rounds {
-		p.asks.Firm(r == roundOfTakers)
+		p.asks.Firm(r == roundOfPreemptors)
 		if r == roundOfObserved {
 			p.asks.Observe(p.lines.shadow.Cast(p.lines.tree))
 		}
@@ -96,12 +96,12 @@ func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	return nil, ""
 }
 
-// round of a pass. Nobody passes units that take back what others hold: who lost the quota would get it again. Observed
-// units come last: they claim nothing of what managed units wait for.
+// round of a pass. No unit passes a preemptor: the victim would get its quota again. Observed units come last,
+// and claim nothing from managed units.
 type round uint8
 
 const (
-	roundOfTakers round = iota
+	roundOfPreemptors round = iota
 	roundOfManaged
 	roundOfObserved
 	rounds
@@ -111,8 +111,8 @@ func (n *notes) round() round {
 	switch {
 	case n.ask.Observed:
 		return roundOfObserved
-	case n.takes:
-		return roundOfTakers
+	case n.preempts:
+		return roundOfPreemptors
 	default:
 		return roundOfManaged
 	}
@@ -139,7 +139,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord, r round) (fits *group, faul
 		if g.Notes.round() != r {
 			return true
 		}
-		if r == roundOfTakers {
+		if r == roundOfPreemptors {
 			p.asks.Line() // each of them claims
 		}
 		if p.fits(now, g) {
@@ -171,7 +171,7 @@ func (p *pass) fits(now time.Time, g *group) bool {
 	}
 	fits := p.asks.Try(at, a)
 	if other := choice.Other(p.asks, p.lines.rights, a, fits, g.Notes.others); fits || other != nil {
-		if at.unit.stage == stageTaking {
+		if at.unit.isPreempting() {
 			p.asks.Withhold(unit.ReasonPending) // until that write is settled
 			return false
 		}
@@ -188,7 +188,7 @@ func (p *pass) fits(now time.Time, g *group) bool {
 }
 
 // claims says whether a unit that is short may claim now. atOnce: it need not wait for that. The wait of others begins
-// in the first pass that finds them short: in the next one another unit may have the last place of the queue.
+// in the first pass that finds them short. In the next one another unit can have the last place of the queue.
 func (p *pass) claims(now time.Time, u *record, atOnce bool) bool {
 	if !u.group.Notes.ask.Blocking {
 		u.waitsAs(p.watch.Note(now, u.front, false))
@@ -238,9 +238,9 @@ func (p *pass) tell(now time.Time, g *group) {
 	setSubject(p.lines.telling, now, g, subject{n.finding(p.lines.tree), n.cause.said, n.cause.Together})
 }
 
-// Partial admission: a unit may say with how few pods its job can do. When its turn comes, and there is too little for
-// all of them, it is admitted with the greatest number for which there is enough. In everything else it counts as what
-// it needs at the least: what it claims, what is compared with max and min, and what it waits for.
+// Partial admission: a unit may have a least number of pods. If its turn comes and its whole request does not fit, it
+// is admitted with the greatest number that fits. Everywhere else its least request counts: in claims, in comparisons
+// with max and min, and in its reason.
 
 // wishesOf is what the unit asks for where it is in line, at the most.
 func wishesOf(u *record) resources.List {

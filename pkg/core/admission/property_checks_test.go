@@ -30,9 +30,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// What histories contain of admission checks and of filters of extensions.
+// Admission checks and filters of extensions in histories.
 
 var labels = []string{"", "gpu", "big"}
 
@@ -162,7 +163,7 @@ func (w *world) stepDoor(t *rapid.T) {
 // checkReleases: pods may go while their unit is let go and no write that says otherwise is in flight, and until then.
 func (w *world) checkReleases(t require.TestingT) {
 	for key, u := range w.units {
-		open := (u.at == "admitted" || u.at == "resizing") && isLetGoIn(u.Phase)
+		open := (u.at == "admitted" || u.at == "resizing") && rulebook.Releases(u.Phase)
 		require.Equal(t, open, w.s.Releases(key), "%s is let go", key)
 		w.checkUntil(t, key, open && u.holds)
 	}
@@ -296,11 +297,11 @@ func (w *world) stepGathered(t *rapid.T) {
 	}
 }
 
-// What is reserved is let go, kept or taken back as the answers of checks say that are read anew before every decision,
+// Reserved units are released, kept or evicted as a fresh reading of the checks' answers before every decision says,
 // alone and in gang groups (I3).
 func TestReservationsEqualRecount(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.gather(t)
 		w.decide(t)

@@ -32,9 +32,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -52,7 +53,7 @@ type world struct {
 	mayGo map[string]bool
 	// journal repeats the events for the determinism test.
 	journal []func(*State)
-	plans   []writes.Plan
+	plans   []sorted
 	// doors are those that filters of extensions have shut; nil without any.
 	doors map[string]bool
 	// wakeAt is when the last decision wanted the next one.
@@ -127,7 +128,7 @@ func (w *world) consumer(c unit.Consumer, live bool) {
 	w.do(func(s *State) { s.SetConsumer(now, c, live) })
 }
 
-func (w *world) settleUnit(key string, attempt int64, o Outcome) {
+func (w *world) settleUnit(key string, attempt int64, o transition.Outcome) {
 	now := w.now
 	w.settle(key, attempt, o)
 	w.do(func(s *State) { s.Settle(now, key, attempt, o) })
@@ -199,7 +200,7 @@ func (w *world) deleteQueue(name string) {
 func drawQueue(t *rapid.T, name string) queue.Spec {
 	q := queue.Spec{
 		Name: name,
-		Policy: rapid.SampledFrom([]string{"Priority", "FIFO", "Block", "Intelligent", "Block", "Priority", "Nonsense"}).
+		Policy: rapid.SampledFrom(slices.Concat(policyNames, []string{"Block", "Priority", "Nonsense"})).
 			Draw(t, "policy"),
 		Priority:    rapid.Int32Range(0, 1).Draw(t, "queue priority"),
 		Threshold:   2,
@@ -373,7 +374,7 @@ func drawRun(t *rapid.T, u *unit.Unit) {
 		}).Draw(t, "runs")
 		drawReservation(t, u, []string{"x", "y"})
 	}
-	if waitsIn(u.Phase) && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
+	if rulebook.Waits(u.Phase) && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
 		u.Deactivate = &unit.Deactivation{Reason: unit.ReasonRequeueLimitReached}
 	}
 	u.TemplatesWritten = rapid.IntRange(0, 5).Draw(t, "templates written") == 0
@@ -464,8 +465,9 @@ func (w *world) stepConsumer(t *rapid.T) {
 func (w *world) settleAll(t *rapid.T) {
 	for _, key := range w.keys() {
 		if u := w.units[key]; u.inFlight() {
-			w.settleUnit(key, u.attempt, rapid.SampledFrom([]Outcome{
-				OutcomeConfirmed, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused, OutcomeUnknown,
+			w.settleUnit(key, u.attempt, rapid.SampledFrom([]transition.Outcome{
+				transition.Confirmed, transition.Confirmed, transition.Confirmed, transition.Refuted, transition.Refused,
+				transition.Unknown,
 			}).Draw(t, "outcome"))
 		}
 	}
@@ -483,7 +485,7 @@ func (w *world) end(t *rapid.T, key string) {
 	}).
 		Draw(t, "ends as")
 	spec.Attempts = u.attempt
-	if !holdsIn(spec.Phase) {
+	if !rulebook.Holds(spec.Phase) {
 		spec.Held, spec.HeldPods, spec.Recorded = resources.List{}, 0, false
 		if sizes := sizesOf(spec); sizes != nil {
 			spec.Request, spec.Pods = sizes[0].request, sizes[0].pods
@@ -496,9 +498,9 @@ func (w *world) end(t *rapid.T, key string) {
 func (w *world) decide(t require.TestingT) {
 	now := w.now
 	want := w.o.decide()
-	var got writes.Plan
+	var got sorted
 	w.do(func(s *State) {
-		plan := s.Decide(now)
+		plan := byKind(s.Decide(now))
 		w.plans = append(w.plans, plan)
 		if s == w.s {
 			got, w.wakeAt = plan, plan.WakeAt
@@ -507,13 +509,13 @@ func (w *world) decide(t require.TestingT) {
 	t = effort.Plain(t)
 	require.Equal(t, want.evict, evictedBy(got), "evictions in order")
 	for i := range got.Evict {
-		w.checkEviction(t, &got.Evict[i])
+		w.checkEviction(t, got.Evict[i])
 	}
 	require.Equal(t, want.letGo, letGoBy(got), "releases in order")
 	require.Equal(t, want.resize, resizedBy(got, false), "changes of what is held, in order")
 	require.Equal(t, want.admit, keysOfPlan(got), "admissions in order")
 	for i := range got.Admit {
-		d := &got.Admit[i]
+		d := got.Admit[i]
 		u := w.units[d.Unit.Key]
 		require.True(t, d.Request.Equal(u.gets), "%s is admitted with %s, want %s", d.Unit.Key, d.Request, u.gets)
 		require.Equal(t, u.getsPods, d.Pods, "pods of %s", d.Unit.Key)
@@ -522,7 +524,7 @@ func (w *world) decide(t require.TestingT) {
 	require.Equal(t, want.grow, resizedBy(got, true), "growth in order")
 	w.checkTogether(t, got.Admit)
 	for i := range got.Resize {
-		d := &got.Resize[i]
+		d := got.Resize[i]
 		require.True(t, d.Held.Equal(w.units[d.Unit.Key].next), "%s is to hold %s, want %s", d.Unit.Key, d.Held,
 			w.units[d.Unit.Key].next)
 		require.Equal(t, w.units[d.Unit.Key].nextPods, d.Pods)
@@ -532,9 +534,9 @@ func (w *world) decide(t require.TestingT) {
 	}
 }
 
-// checkTogether: no unit of a gang group is admitted unless units of all of its gangs hold quota then, or are over
-// since it was admitted before.
-func (w *world) checkTogether(t require.TestingT, admitted []writes.Admit) {
+// checkTogether: an admission of a unit of a gang group needs a unit of each of its gangs. That one holds quota or,
+// after an earlier admission, has ended.
+func (w *world) checkTogether(t require.TestingT, admitted []*transition.Admit) {
 	for _, a := range admitted {
 		for _, gang := range gangsIn(a.Unit.GangGroup) {
 			held, present := false, false
@@ -549,9 +551,9 @@ func (w *world) checkTogether(t require.TestingT, admitted []writes.Admit) {
 	}
 }
 
-// checkEviction: a unit that waits for its back-off waits for as long as a check says or for a minute, twice as long
-// the next time, and a tenth more at most. The oracle does not know the tenth.
-func (w *world) checkEviction(t require.TestingT, d *writes.Evict) {
+// checkEviction: a back-off is as long as a check says, or a minute, doubled with each time. At most a tenth is added,
+// which the oracle does not know.
+func (w *world) checkEviction(t require.TestingT, d *transition.Evict) {
 	u := w.units[d.Unit.Key]
 	e := &u.eviction
 	require.Equal(t, e.reason, d.Reason, "why %s loses what it holds: %s", u.Key, d.Message)
@@ -575,7 +577,7 @@ func (w *world) checkEviction(t require.TestingT, d *writes.Evict) {
 	e.until = d.RequeueAt
 }
 
-func letGoBy(p writes.Plan) (keys []string) {
+func letGoBy(p sorted) (keys []string) {
 	for i := range p.Dequeue {
 		keys = append(keys, p.Dequeue[i].Unit.Key)
 	}
@@ -583,7 +585,7 @@ func letGoBy(p writes.Plan) (keys []string) {
 }
 
 // resizedBy lists the units that are to hold other than they do, having asked for it or not.
-func resizedBy(p writes.Plan, asked bool) (keys []string) {
+func resizedBy(p sorted, asked bool) (keys []string) {
 	for i := range p.Resize {
 		if p.Resize[i].Asked == asked {
 			keys = append(keys, p.Resize[i].Unit.Key)
@@ -592,7 +594,7 @@ func resizedBy(p writes.Plan, asked bool) (keys []string) {
 	return keys
 }
 
-func evictedBy(p writes.Plan) (keys []string) {
+func evictedBy(p sorted) (keys []string) {
 	for i := range p.Evict {
 		keys = append(keys, p.Evict[i].Unit.Key)
 	}
@@ -668,7 +670,7 @@ func (w *world) checkGrants(t require.TestingT) {
 	}
 	for key, pods := range w.pods {
 		u := w.units[key]
-		open := u != nil && (u.at == "admitted" || u.at == "resizing") && u.holds && isLetGoIn(u.Phase)
+		open := u != nil && (u.at == "admitted" || u.at == "resizing") && u.holds && rulebook.Releases(u.Phase)
 		first := ""
 		taken, leaving := map[string]int64{}, map[string]int64{}
 		for uid, p := range pods {
@@ -791,7 +793,7 @@ func (w *world) checkPositions(t require.TestingT) {
 		}
 		spec := w.queues[name]
 		slices.SortFunc(want, func(a, b unit.Unit) int {
-			if servedBefore(spec, a, b) {
+			if servedBefore(spec.Policy, a, b) {
 				return -1
 			}
 			return 1
@@ -814,9 +816,9 @@ func (w *world) checkPositions(t require.TestingT) {
 // checkOverdue: a unit that is not to go says of pods alone that nothing lets them go.
 func (w *world) checkOverdue(t require.TestingT) {
 	for key, u := range w.s.roster.units {
-		if u.stage == stageAdmitted && u.overdue.Reason != "" {
+		if u.isAdmitted() && u.overdue.Reason != "" {
 			require.Equal(t, w.o.astray(w.units[key]), u.overdue.Reason, "what %s says of its pods", key)
-		} else if u.stage == stageAdmitted && u.spec.Unsuspendable {
+		} else if u.isAdmitted() && u.spec.Unsuspendable {
 			m := w.units[key]
 			_, goes := w.o.goes(m)
 			require.False(t, !goes && w.o.astray(m) != "", "%s does not say it", key)
@@ -824,8 +826,8 @@ func (w *world) checkOverdue(t require.TestingT) {
 	}
 }
 
-// checkExplanation compares what a unit is said to lack with what the oracle found it to lack, which looked at all that
-// is eligible in a queue that is not full.
+// checkExplanation compares the reported shortages of a unit with those of the oracle, which examined all eligible
+// units in a queue that is not full.
 func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 	e, ok := w.s.Explain(u.Unit.Key)
 	require.True(t, ok)
@@ -881,7 +883,7 @@ func (w *world) populate(t *rapid.T) {
 // The indexed core admits exactly what sort-and-greedy admits, in the same order, after any history (I1, I4, I5, I6).
 func TestIndexedEqualsGreedy(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.populate(t)
 		w.decide(t)
@@ -896,8 +898,7 @@ func TestIndexedEqualsGreedy(t *testing.T) {
 	})
 }
 
-// crowd fills a tree that is well formed with units that are all valid, most of them in blocking queues, so
-// that claims meet on every level.
+// crowd fills a valid tree with valid units, most of them in blocking queues, so that claims meet on every level.
 func (w *world) crowd(t *rapid.T) {
 	for _, name := range levelNames {
 		w.tighten(t, name)
@@ -905,7 +906,7 @@ func (w *world) crowd(t *rapid.T) {
 	for _, name := range []string{"q1", "q2", "q3", "q4"} {
 		q := queue.Spec{
 			Name:     name,
-			Policy:   rapid.SampledFrom([]string{"Block", "FIFO", "Intelligent", "Priority"}).Draw(t, "policy"),
+			Policy:   rapid.SampledFrom(policyNames).Draw(t, "policy"),
 			Priority: rapid.SampledFrom([]int32{0, 0, 0, 1}).Draw(t, "queue priority"), Threshold: 2,
 			MaxPending:   -1,
 			MaxAdmitted:  rapid.SampledFrom([]int32{-1, -1, -1, 4}).Draw(t, "max admitted"),
@@ -985,7 +986,7 @@ func (w *world) stepCrowd(t *rapid.T) {
 // The same where claims of several lines meet on several levels.
 func TestIndexedEqualsGreedyUnderClaims(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.crowd(t)
 		w.decide(t)
@@ -1000,7 +1001,7 @@ func TestIndexedEqualsGreedyUnderClaims(t *testing.T) {
 // A new state that is fed with the objects, kind by kind in any order, decides as the old one goes on (I8).
 func TestRestartEqualsContinuation(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawFilters(t, Config{})
 		w.crowd(t)
 		for range rapid.IntRange(0, effort.Steps(15)).Draw(t, "steps") {
@@ -1009,7 +1010,7 @@ func TestRestartEqualsContinuation(t *testing.T) {
 		}
 		now := w.now
 		for _, key := range w.keys() {
-			w.settleUnit(key, w.units[key].attempt, OutcomeConfirmed)
+			w.settleUnit(key, w.units[key].attempt, transition.Confirmed)
 		}
 		w.tighten(t, rapid.SampledFrom(levelNames).Draw(t, "level"))
 		w.forgetRemnants()
@@ -1022,7 +1023,7 @@ func TestRestartEqualsContinuation(t *testing.T) {
 			is, was := again.Holdings().Read(name).Outstanding().List(), w.s.Holdings().Read(name).Outstanding().List()
 			require.True(t, was.Equal(is), "outstanding at %s", name)
 		}
-		before, after := w.s.Decide(now), again.Decide(now)
+		before, after := byKind(w.s.Decide(now)), byKind(again.Decide(now))
 		require.Equal(t, evictedBy(before), evictedBy(after))
 		require.Equal(t, letGoBy(before), letGoBy(after))
 		require.Equal(t, keysOfPlan(before), keysOfPlan(after))
@@ -1071,7 +1072,7 @@ func (w *world) restart(kinds []string) *State {
 	return s
 }
 
-func keysOfPlan(p writes.Plan) (keys []string) {
+func keysOfPlan(p sorted) (keys []string) {
 	for _, a := range p.Admit {
 		keys = append(keys, a.Unit.Key)
 	}
@@ -1081,7 +1082,7 @@ func keysOfPlan(p writes.Plan) (keys []string) {
 // The same events give the same plans, whatever the order of maps (I13).
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.populate(t)
 		w.decide(t)

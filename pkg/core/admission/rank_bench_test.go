@@ -24,8 +24,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However many units of a queue ask for more than their quota can rightfully get, to find the place of the queue among
-// others costs the same. Each admission in any queue asks for it.
+// The cost of ranking a queue does not depend on how many of its units ask for more than their quota can rightfully
+// get. Each admission in any queue ranks it.
 func BenchmarkRankBehindTooLargeUnits(b *testing.B) {
 	for _, large := range []int{2, 2000} {
 		b.Run(fmt.Sprintf("units=%d", large), func(b *testing.B) {

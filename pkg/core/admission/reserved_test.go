@@ -23,9 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// From the moment at which a unit takes until it is admitted or gives up, what it asks for is kept from pods outside of
-// units, at each of its levels and at the top.
-func TestWhatIsTakenIsKept(t *testing.T) {
+// While a unit preempts, its request is protected from pods outside of units, at each of its levels and at the top. The
+// protection ends with its admission or when it gives up.
+func TestPreemptedQuotaIsKept(t *testing.T) {
 	st := newStory(t)
 	st.out = &strings.Builder{}
 	lines := func(text string) {

@@ -28,8 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/restraint"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -40,13 +39,12 @@ type roster struct {
 	units map[string]*record // by key
 	lines *lines
 	// holdings are what units hold.
-	holdings *holding.Book
-	owners   *owner.Book[*record]
-	gangs    *gang.Book[*record]
-	accounts *accounts.Accounts
-	telling  *schedule
-	takers   *reclaim.Takers
-	vain     restraint.Vain
+	holdings    *holding.Book
+	preemptions *preemptions
+	owners      *owner.Book[*record]
+	gangs       *gang.Book[*record]
+	accounts    *accounts.Accounts
+	telling     *schedule
 
 	// touched are the units of which a fact has changed, or that others depend on, in order.
 	touched []*record
@@ -59,9 +57,9 @@ type roster struct {
 
 // progress is what all parts of a state say of the decision that they take part in.
 type progress struct {
-	// changed: something that a pass looks at is not what it was in the last one.
+	// progress is shared by all parts of a state that take part in a decision.
 	changed bool
-	// inVain: a unit has a right to what others hold, and none of them could be taken. Whatever happens to any may help.
+	// inVain: a unit has a right to preempt, and no set of victims was enough. Any event of a unit may change that.
 	inVain bool
 	// panics of extensions that were recovered since the last Decide.
 	panics int
@@ -72,9 +70,10 @@ type progress struct {
 func newRoster(cfg *Config, l *lines, held *holding.Book, p *progress) *roster {
 	r := &roster{
 		cfg: cfg, units: map[string]*record{}, lines: l, holdings: held, owners: owner.NewBook[*record](),
-		gangs: l.gangs, accounts: l.accounts, takers: reclaim.NewTakers(),
+		gangs: l.gangs, accounts: l.accounts,
 		due: ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges), progress: p,
 	}
+	r.preemptions = newPreemptions(r)
 	r.telling = newSchedule(cfg, func(u *record) *unit.Saying { return sayingOf(r, u) })
 	l.telling = r.telling
 	return r
@@ -82,12 +81,14 @@ func newRoster(cfg *Config, l *lines, held *holding.Book, p *progress) *roster {
 
 // replay applies an object to a unit with no write in flight, if it says anything new.
 func (r *roster) replay(now time.Time, u *record, in *unit.Unit) {
-	if u.stage == stageAdmitted && in.Phase.Holds() {
+	if u.isAdmitted() && in.Phase.Holds() {
 		u.observed = true
 	}
 	u.stay(in)
 	if !unit.SamePointee(u.spec.Said, in.Said) {
-		u.spec.Said = in.Said
+		told := *u.spec
+		told.Said = in.Said
+		u.spec = &told
 		r.telling.Heard(now, u, in.Said)
 	}
 	if !u.spec.Same(in) {
@@ -97,16 +98,9 @@ func (r *roster) replay(now time.Time, u *record, in *unit.Unit) {
 
 // apply makes the object the truth about a unit with no write in flight.
 func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
-	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
-		// Older than the admission that was confirmed: only a repetition can say this.
-		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
-		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
-		in.Admitted, in.Checks = u.spec.Admitted, u.spec.Checks
-		in.Quota, in.MovesTo, in.Chosen = u.spec.Quota, u.spec.MovesTo, u.spec.Chosen
-		if in.Sizes != nil {
-			in.Become(u.spec.Request, u.spec.Pods)
-		}
-	} else if u.stage == stageAdmitted {
+	if u.isOlder(&in) {
+		transition.Keep(&in, u.spec) // only a repetition can say this
+	} else if u.isAdmitted() {
 		u.observed = true
 	}
 	former, known := u.spec, r.units[in.Key] == u
@@ -122,9 +116,9 @@ func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 			r.owners.Add(u)
 		})
 	case former.SameJob(&in):
-		r.contest(&in, func() { r.owners.Change(u, update) }) // what is known of the job stays known
-	default: // it stands for the former job no longer
-		r.contest(&former, func() { r.contest(&in, func() { r.owners.Change(u, update) }) })
+		r.contest(&in, func() { r.owners.Change(u, update) }) // knowledge about the job stays
+	default: // the unit stands for the former job no longer
+		r.contest(former, func() { r.contest(&in, func() { r.owners.Change(u, update) }) })
 	}
 	r.units[in.Key] = u
 	r.lines.queue(in.Queue).refs++
@@ -150,6 +144,7 @@ func (r *roster) podsChanged(now time.Time, unitKey string, left bool) {
 	u, ok := r.units[unitKey]
 	if !ok {
 		r.progress.changed = r.holdings.Keep(now, unitKey, nil) || r.progress.inVain || r.progress.changed
+		r.preemptions.reindex(unitKey, nil)
 		return
 	}
 	if left && u.holding {
@@ -169,6 +164,9 @@ func (r *roster) endReplacements(now time.Time) {
 
 // queueChanged brings the units of a queue in line with its object.
 func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
+	if !q.spec.Preemption.PreemptsNothing() {
+		r.preemptions.begin()
+	}
 	if reorder {
 		r.reorder(now, q)
 	}

@@ -47,14 +47,14 @@ func TestALimitThatFollowsDemandIsAReasonToLook(t *testing.T) {
 		s.UpsertUnit(now, unit.Unit{Key: key, UID: key, Queue: "q", Quota: "b", Request: cpu(3), Pods: 1, Active: true})
 	}
 	limit := func() resources.List {
-		limit, _ := LimitOf(s, "b")
+		limit, _ := s.Limits().LimitOf("b")
 		return limit
 	}
-	require.Equal(t, 1, s.Decide(now).Examined)
-	require.Zero(t, s.Decide(now).Examined)
+	require.Equal(t, 1, byKind(s.Decide(now)).Examined)
+	require.Zero(t, byKind(s.Decide(now)).Examined)
 	require.Equal(t, cpu(5), limit())
 	s.DeleteUnit(now, "second")
-	require.Equal(t, 1, s.Decide(now).Examined)
+	require.Equal(t, 1, byKind(s.Decide(now)).Examined)
 	require.Equal(t, cpu(3), limit())
-	require.Zero(t, s.Decide(now).Examined)
+	require.Zero(t, byKind(s.Decide(now)).Examined)
 }

@@ -28,7 +28,7 @@ import (
 // nothingMore is for an admitted unit that waited for more than it held.
 var nothingMore = &unit.Saying{}
 
-// subject of a saying: what is found of a group and, where somebody else words it, in what words.
+// subject of a saying: the finding of a group and, if somebody else words it, the words.
 type subject struct {
 	unit.Finding
 	words string
@@ -41,13 +41,13 @@ func sayingOf(r *roster, u *record) *unit.Saying {
 	switch {
 	case u.group != nil:
 		return groupSaying(u.group)
-	case u.stage.waits() && !untold(u.parked):
+	case u.waits() && !untold(u.parked):
 		return unit.Say(u.parked, u.reader().Would(unitWords(r, u)))
-	case u.stage != stageAdmitted:
+	case !u.isAdmitted():
 		return nil
 	case u.overdue.Reason != "":
 		return unit.Say(u.overdue.Reason, u.overdue.Message())
-	case u.listener.Said() != nil && !ofPods[u.listener.Said().Reason]:
+	case u.listener.Said() != nil && !u.listener.Said().Reason.OfPods():
 		return nothingMore
 	default:
 		return nil
@@ -61,10 +61,6 @@ func groupSaying(g *group) *unit.Saying {
 	}
 	return n.saying
 }
-
-// ofPods are the reasons of admitted units that are about their pods. The code that follows the pods says when these
-// reasons are over.
-var ofPods = map[unit.Reason]bool{unit.ReasonIdleReservation: true, unit.ReasonUnschedulable: true}
 
 // unitWords is about a unit that is parked by itself.
 func unitWords(r *roster, u *record) string {

@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shadow"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -52,26 +53,22 @@ func (r *roster) settle(now time.Time) {
 }
 
 func (r *roster) settleOne(now time.Time, u *record) {
-	former, news := r.gangs.SetPresent(u, u.stage != stageDone)
+	former, news := r.gangs.SetPresent(u, u.stage != transition.Over)
 	r.progress.changed = news || r.progress.inVain || r.progress.changed
 	passed := false
-	switch u.stage {
-	case stageWaiting, stageTaking:
-		r.moveWaiting(now, u, life.ClassifyWaiting(r.facts(now, u)))
-	case stageAdmitted:
-		p := life.ClassifyAdmitted(r.facts(now, u))
-		r.moveAdmitted(now, u, p)
-		passed = p.Passed
-	case stageDone:
+	switch {
+	case u.stage == transition.Over:
 		r.leave(u)
 		r.telling.Cancel(u)
 		r.release(now, u)
-	case stageResizing:
-		passed = life.Passed(r.facts(now, u))
-	case stageReleasing:
-		passed = true // until that write is known to have failed
-	case stageAdmitting, stageEvicting:
-		// Not touched before its write is settled.
+	case u.waits():
+		r.moveWaiting(now, u, life.ClassifyWaiting(r.facts(now, u)))
+	case u.isAdmitted():
+		p := life.ClassifyAdmitted(r.facts(now, u))
+		r.moveAdmitted(now, u, p)
+		passed = p.Passed
+	case u.stage == transition.Admitted && !u.leaves():
+		passed = u.soon(now).Phase.Releases() || life.Passed(r.facts(now, u))
 	}
 	at := u.place()
 	r.progress.changed = r.holdings.Keep(now, u.spec.Key, &at) || r.progress.changed
@@ -79,9 +76,9 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	r.accounts.Replace(&u.counted, contributionOf(u, charges))
 	cast(&r.lines.shadow, u, charges.Assigned)
 	r.grant(u)
-	setTakes(r, now, u)
+	r.preemptions.settle(now, u)
 	if r.gangs.SetCleared(u, passed) || news {
-		now := gang.GroupOf(&u.spec)
+		now := gang.GroupOf(u.spec)
 		r.touchChecked(u, now)
 		if former != now {
 			r.touchChecked(u, former)
@@ -91,14 +88,14 @@ func (r *roster) settleOne(now time.Time, u *record) {
 
 // cast keeps an observed unit, whose pods on nodes use this much, in the shadow.
 func cast(b *shadow.Book, u *record, used resources.List) {
-	in := &u.spec
+	in := u.spec
 	switch {
-	case !in.Observed || u.stage == stageDone:
+	case !in.Observed || u.stage == transition.Over:
 		b.Forget(in.Key)
-	case u.stage.waits():
+	case u.waits():
 		b.Waits(in.Key, in.Quota, in.NonPreemptible, used)
-	case u.stage == stageAdmitting:
-		b.Holds(in.Key, in.Quota, in.NonPreemptible, u.next, used)
+	case u.reserves():
+		b.Holds(in.Key, in.Quota, in.NonPreemptible, u.soon(in.Admitted).Request, used)
 	default:
 		b.Holds(in.Key, in.Quota, in.NonPreemptible, in.Request, used)
 	}
@@ -119,14 +116,14 @@ var noQueue queue.Spec
 func (r *roster) facts(now time.Time, u *record) *life.Facts {
 	f := &r.looking
 	*f = life.Facts{
-		Now: now, Unit: &u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
-		GangsPassed: r.gangs.MayGo(u), TakenBy: r.takers.Of(u.spec.Hold()),
+		Now: now, Unit: u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
+		GangsPassed: r.gangs.MayGo(u), PreemptedFor: r.preemptions.preemptors.Of(u.spec.Hold()),
 		Refused: u.refusals.Refusal, Config: &r.cfg.Rules,
 	}
 	if q := r.lines.byName[u.spec.Queue]; q != nil {
 		f.Queue, f.QueueKnown = &q.spec, q.known
 	}
-	c := candidateOf(&u.spec)
+	c := candidateOf(u.spec)
 	f.Job, f.JobSaid = r.owners.Check(&c)
 	if w, some := r.owners.Winner(&c); some && w != u {
 		f.Rival = w.spec.Key

@@ -23,24 +23,24 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
-// State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
+// State is everything that decisions depend on. One goroutine owns it: it is not safe for concurrent use.
 //
-// It joins its parts: the lines order the units that wait, the roster knows all units and moves each where it belongs,
-// and the pass decides. Between two calls the following holds:
-//   - every unit that waits is in line, in exactly one group, or parked (I2);
-//   - the ledger has what units hold, and nothing else (I7);
-//   - unless changed is set, the last pass saw all that there is now: no unit fits (I6).
+// The lines order the pending units, the roster knows all units and moves each to its place, and the pass decides.
+// Between two calls this holds:
+//   - Every pending unit is in line, in exactly one group, or parked (I2).
+//   - The ledger has exactly the held quota of units (I7).
+//   - Unless changed is set, the last pass saw the present state: no unit fits (I6).
 type State struct {
-	lines    *lines
-	roster   *roster
-	pass     *pass
-	taking   *taking
-	progress *progress
+	lines      *lines
+	roster     *roster
+	pass       *pass
+	preemptors *preemptors
+	progress   *progress
 }
 
 // New returns an empty state.
@@ -50,7 +50,7 @@ func New(cfg Config) *State {
 	held, p := holding.NewBook(l, tree), &progress{}
 	lines := newLines(&cfg, tree, held, p)
 	s := &State{lines: lines, roster: newRoster(&cfg, lines, held, p), pass: newPass(&cfg, lines, p), progress: p}
-	s.taking = &taking{tree: tree, roster: s.roster, pass: s.pass}
+	s.preemptors = newPreemptors(s.roster, s.pass)
 	return s
 }
 
@@ -79,7 +79,7 @@ func (s *State) UpsertUnit(now time.Time, in unit.Unit) {
 	switch {
 	case !ok:
 		s.roster.replay(now, newRecord(), &in)
-	case u.stage.inFlight():
+	case u.inFlight():
 		u.own().remembered = &in
 	default:
 		s.roster.replay(now, u, &in)
@@ -93,14 +93,15 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 		return
 	}
 	u.forgetRemembered()
-	s.progress.changed = s.progress.changed || isTaking(u) // it may take something else
-	s.roster.contest(&u.spec, func() {
-		u.becomeDone()
+	s.progress.changed = s.progress.changed || u.isPreempting() // others may preempt these holds now
+	s.roster.contest(u.spec, func() {
+		u.becomeOver()
 		s.roster.owners.Remove(u)
 	})
 	s.roster.touch(u)
 	s.roster.settle(now)
 	delete(s.roster.units, key)
+	s.roster.preemptions.reindex(key, nil)
 	q := s.lines.queue(u.spec.Queue)
 	q.refs--
 	s.lines.prune(q)
@@ -135,8 +136,8 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 	}
 }
 
-// DeleteQuota parks the units that wait for the quota. What is held there stays held, and keeps counting on
-// the path that the quota had, until it is released or the quota comes back.
+// DeleteQuota parks the units that wait for the quota. Held quota stays held, and counts on its former path until it is
+// released or the quota returns.
 func (s *State) DeleteQuota(now time.Time, name string) {
 	if s.lines.tree.Delete(name) {
 		s.progress.changed, s.lines.quotasChanged = true, now
@@ -155,8 +156,8 @@ func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
 }
 
 // SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live are parked or
-// evicted. An admitted unit whose consumer was never reported keeps its admission, so a caller that finds the consumer
-// of a unit missing has to say so.
+// evicted. An admitted unit whose consumer was never reported keeps its admission, so the caller has to report missing
+// consumers.
 func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	for _, u := range s.roster.owners.SetLive(c, live) {
 		s.roster.touch(u)
@@ -164,12 +165,12 @@ func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	s.roster.settle(now)
 }
 
-// Foreseen takes the answer to a writes.Foresee about a unit: whether its pods would find nodes, or why not. If not,
-// the unit is tried again after a while that doubles with each no. An answer about another object is left out.
-func (s *State) Foreseen(now time.Time, to *writes.Foresee, found bool, why string) {
+// Foreseen gets the answer to a transition.Foresee about a unit: whether its pods would find nodes, or why not. If
+// not, the unit is tried again after a while that doubles with each no. An answer about another object is left out.
+func (s *State) Foreseen(now time.Time, to *transition.Foresee, found bool, why string) {
 	u, known := s.roster.units[to.Unit.Key]
-	if !known || u.spec.UID != to.Unit.UID || u.stage != stageWaiting || u.group == nil || u.foresight == nil ||
-		u.foresight.Takes != to.Takes {
+	if !known || u.spec.UID != to.Unit.UID || u.inFlight() || !u.waits() || u.group == nil || u.foresight == nil ||
+		u.foresight.Holds != to.Holds {
 		return
 	}
 	u.group.Notes.searched, s.progress.changed = time.Time{}, true
@@ -193,15 +194,15 @@ func (s *State) Suspect() string {
 
 // Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
 // write that is not in flight is ignored.
-func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
+func (s *State) Settle(now time.Time, unitKey string, attempt int64, o transition.Outcome) {
 	u, ok := s.roster.units[unitKey]
-	if !ok || !u.stage.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
+	if !ok || !u.inFlight() || u.flight.Attempt() != attempt || o == transition.Unknown {
 		return
 	}
 	w := settling{now: now, base: s.roster.cfg.RefusedBackoff, outcome: o, remembered: u.remembered}
 	u.forgetRemembered()
-	s.progress.changed = s.progress.changed || isTaking(u) && u.taking == "" // it may fit now
-	s.roster.contest(&u.spec, func() {
+	s.progress.changed = s.progress.changed || u.isPreempting() && u.begins() == "" // the unit may fit now
+	s.roster.contest(u.spec, func() {
 		w.end(u)
 		s.roster.owners.Moved(u)
 	})

@@ -29,15 +29,17 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
-// When all objects are gone, nothing of them is left (I7, I12), neither on a leader nor on a standby, which never
-// decides and tells nobody why it waits.
+// When all objects are gone, nothing of them is left (I7, I12). That holds on a leader and on a standby, which never
+// decides and writes no reasons.
 func TestNothingStays(t *testing.T) {
 	for _, leads := range []bool{true, false} {
 		t.Run(fmt.Sprint("leads=", leads), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { nothingStays(t, leads) })
+			effort.Check(t, func(t *rapid.T) { nothingStays(t, leads) })
 		})
 	}
 }
@@ -101,7 +103,7 @@ func requireNothingIn(t *rapid.T, of string, in reflect.Value) {
 	}
 }
 
-// What a queue keeps of namespaces goes with their units.
+// Entries of a queue about a namespace go with the units of the namespace.
 func TestNothingStaysOfANamespace(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 2})})
@@ -115,7 +117,7 @@ func TestNothingStaysOfANamespace(t *testing.T) {
 			Request: resources.FromMap(map[string]int64{"cpu": 1}), Active: true,
 		})
 	}
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	require.Equal(t, []string{"ns0/u0", "ns1/u1"}, keysOfPlan(plan))
 	q := s.lines.byName["q"]
 	require.Equal(t, 1, s.roster.holdings.CountOf(q.name, "ns1"))
@@ -139,43 +141,51 @@ func TestCostIsFlat(t *testing.T) {
 func examined(t *testing.T, units int, policy string) int {
 	scale := scaleOf(units, 3, 8, policy)
 	s := scale.state()
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	sum := 0
 	for i := range 100 {
 		require.NotEmpty(t, plan.Admit)
 		s.DeleteUnit(epoch, plan.Admit[0].Unit.Key)
 		s.UpsertUnit(epoch, scale.unit(units+i))
-		next := s.Decide(epoch)
+		next := byKind(s.Decide(epoch))
 		sum += next.Examined
 		plan.Admit = append(plan.Admit[1:], next.Admit...)
 	}
 	return sum
 }
 
-// What was seen of an object while a write was in flight counts at once: nothing follows from what it said before.
+// A change of an object that arrived during a write counts at once after it, and nothing follows from the former state.
 func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
 	amount := func(cpu, gpu int64) resources.List {
 		return resources.FromMap(map[string]int64{"cpu": cpu, "gpu": gpu})
 	}
-	s := New(Config{})
-	s.SetQuota(epoch, Quota{Name: "team", Limit: amount(10, 10)})
-	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{
 		Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Phase: unit.PhaseRunning, Active: true, Attempts: 1,
 		Stated:  unit.Stated{Admitted: epoch, Held: amount(1, 4), HeldPods: 2, Recorded: true},
 		Request: amount(5, 1), Pods: 1,
 	}
-	s.UpsertUnit(epoch, u)
-	require.Len(t, s.Decide(epoch).Resize, 1, "it gives gpu back")
-	u.Priority = 7
-	s.UpsertUnit(epoch, u)
-	s.Settle(epoch, "ns/u", 1, OutcomeConfirmed)
-	require.Zero(t, s.roster.units["ns/u"].growsSince, "the object says that this is to be written first")
-	require.Len(t, s.Decide(epoch).Resize, 1)
-	u.Held, u.HeldPods = amount(1, 1), 1
-	s.UpsertUnit(epoch, u)
-	s.Settle(epoch.Add(time.Second), "ns/u", 1, OutcomeRefuted)
-	require.Equal(t, ordered.MomentOf(epoch.Add(time.Second)), s.roster.units["ns/u"].growsSince)
+	begun := func() *State {
+		s := New(Config{})
+		s.SetQuota(epoch, Quota{Name: "team", Limit: amount(10, 10)})
+		s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+		s.UpsertUnit(epoch, u)
+		require.Len(t, byKind(s.Decide(epoch)).Resize, 1, "it gives gpu back")
+		return s
+	}
+	counts := func(s *State, seen unit.Unit, outcome transition.Outcome) {
+		t.Helper()
+		s.UpsertUnit(epoch, seen)
+		s.Settle(epoch.Add(time.Second), "ns/u", 1, outcome)
+		is := s.roster.units["ns/u"]
+		require.Equal(t, int32(7), is.spec.Priority)
+		require.True(t, is.spec.Held.Equal(amount(1, 1)), is.spec.Held)
+		require.Equal(t, ordered.MomentOf(epoch.Add(time.Second)), is.growsSince, "it asks for more from now on")
+	}
+	older, written := u, u
+	older.Priority, written.Priority = 7, 7
+	written.Held, written.HeldPods = amount(1, 1), 1
+	counts(begun(), older, transition.Confirmed)
+	counts(begun(), written, transition.Refuted)
 }
 
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {
@@ -185,11 +195,11 @@ func TestObservationWithoutNewsWakesNothing(t *testing.T) {
 		s.SetQuota(epoch, s.quota(name))
 	}
 	for _, u := range s.roster.units {
-		if u.stage == stageWaiting {
-			s.UpsertUnit(epoch, u.spec)
+		if u.waits() {
+			s.UpsertUnit(epoch, *u.spec)
 		}
 	}
-	require.Zero(t, s.Decide(epoch).Examined)
+	require.Zero(t, byKind(s.Decide(epoch)).Examined)
 }
 
 // Whichever quotas a queue accepted before, it accepts those that its object names now.
@@ -203,7 +213,7 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 			s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", Quotas: after, MaxPending: -1, MaxAdmitted: -1})
 			s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "b", Pods: 1, Active: true})
 			accepted := after == nil || slices.Contains(after, "b")
-			require.Equal(t, accepted, len(s.Decide(epoch).Admit) == 1, "from %s to %s", from, to)
+			require.Equal(t, accepted, len(byKind(s.Decide(epoch)).Admit) == 1, "from %s to %s", from, to)
 		}
 	}
 }
@@ -213,7 +223,7 @@ func TestFirstUnitOfAnUnknownQuota(t *testing.T) {
 	s := New(Config{})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "missing", Pods: 1, Active: true})
-	require.Empty(t, s.Decide(epoch).Admit)
+	require.Empty(t, byKind(s.Decide(epoch)).Admit)
 	reason, _, _ := s.Why("ns/u")
 	require.Equal(t, unit.ReasonUnknownQuota, reason)
 }
@@ -284,7 +294,7 @@ func TestExtensions(t *testing.T) {
 			})
 		}
 	}
-	require.Equal(t, []string{"ns/b2", "ns/b1", "ns/b0", "ns/a2", "ns/a1"}, keysOfPlan(s.Decide(epoch)))
+	require.Equal(t, []string{"ns/b2", "ns/b1", "ns/b0", "ns/a2", "ns/a1"}, keysOfPlan(byKind(s.Decide(epoch))))
 }
 
 // switchCheck is a check whose answer depends on something outside.
@@ -304,17 +314,17 @@ func TestRecheck(t *testing.T) {
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
-	require.Empty(t, s.Decide(epoch).Admit)
+	require.Empty(t, byKind(s.Decide(epoch)).Admit)
 	reason, message, _ := s.Why("ns/u")
 	require.Equal(t, unit.Reason("Closed"), reason)
 	require.Equal(t, "closed for now", message)
 	check.open = true
-	require.Empty(t, s.Decide(epoch).Admit, "nobody said so")
+	require.Empty(t, byKind(s.Decide(epoch)).Admit, "nobody said so")
 	s.Recheck(epoch)
-	require.Len(t, s.Decide(epoch).Admit, 1)
+	require.Len(t, byKind(s.Decide(epoch)).Admit, 1)
 }
 
-// What the checks said to an attempt says nothing to the next one.
+// An answer of a check about an attempt does not count for the next one.
 func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 	check := &switchCheck{open: true}
 	s := New(Config{Checks: []queue.Check{check}})
@@ -322,18 +332,18 @@ func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true}
 	s.UpsertUnit(epoch, u)
-	require.Len(t, s.Decide(epoch).Admit, 1)
-	s.Settle(epoch, u.Key, 1, OutcomeConfirmed)
+	require.Len(t, byKind(s.Decide(epoch)).Admit, 1)
+	s.Settle(epoch, u.Key, 1, transition.Confirmed)
 	check.open = false
 	u.Phase, u.Attempts, u.RequeueAt = unit.PhaseTimeoutBackoff, 1, epoch.Add(time.Minute)
 	s.UpsertUnit(epoch, u)
-	require.Empty(t, s.Decide(epoch).Admit, "it waits for its time")
-	require.Empty(t, s.Decide(u.RequeueAt).Admit, "the check would not let it pass now")
+	require.Empty(t, byKind(s.Decide(epoch)).Admit, "it waits for its time")
+	require.Empty(t, byKind(s.Decide(u.RequeueAt)).Admit, "the check would not let it pass now")
 	reason, _, _ := s.Why(u.Key)
 	require.Equal(t, unit.Reason("Closed"), reason)
 }
 
-// Neither does it where another unit has kept the group, and with it the answer, meanwhile.
+// The same holds if another unit has kept the group, and with it the answer.
 func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 	check := &switchCheck{open: true}
 	s := New(Config{Checks: []queue.Check{check}})
@@ -345,12 +355,12 @@ func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 	waits.Key, waits.UID, waits.Created = "ns/waits", "waits", epoch
 	s.UpsertUnit(epoch, u)
 	s.UpsertUnit(epoch, waits)
-	require.Equal(t, []string{u.Key}, keysOfPlan(s.Decide(epoch)))
-	s.Settle(epoch, u.Key, 1, OutcomeConfirmed)
+	require.Equal(t, []string{u.Key}, keysOfPlan(byKind(s.Decide(epoch))))
+	s.Settle(epoch, u.Key, 1, transition.Confirmed)
 	check.open = false
 	u.Phase, u.Attempts = unit.PhaseTimeoutBackoff, 1
 	s.UpsertUnit(epoch, u)
-	require.Empty(t, s.Decide(epoch).Admit, "the check would not let it pass now")
+	require.Empty(t, byKind(s.Decide(epoch)).Admit, "the check would not let it pass now")
 }
 
 // faultyKey panics before a unit has a group.
@@ -364,14 +374,14 @@ func TestPanicInKeyParks(t *testing.T) {
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	told, _ := s.Telling().Next(epoch, 64)
 	require.Len(t, told, 1)
 	require.Equal(t, unit.ReasonInternalError, told[0].Reason)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
 	require.Equal(t, 1, plan.Panics)
-	require.Zero(t, s.Decide(epoch).Panics, "counted once")
-	require.NotPanics(t, func() { plan = s.Decide(epoch.Add(2 * time.Second)) })
+	require.Zero(t, byKind(s.Decide(epoch)).Panics, "counted once")
+	require.NotPanics(t, func() { plan = byKind(s.Decide(epoch.Add(2 * time.Second))) })
 	require.Equal(t, 1, plan.Panics, "it is tried again")
 }
 
@@ -393,10 +403,10 @@ func TestPanicOfACheckIsCounted(t *testing.T) {
 	for _, name := range []string{"bad", "good"} {
 		s.UpsertUnit(epoch, unit.Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true})
 	}
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	require.Equal(t, []string{"ns/good"}, keysOfPlan(plan))
 	require.Equal(t, 1, plan.Panics)
-	require.Zero(t, s.Decide(epoch).Panics, "counted once")
+	require.Zero(t, byKind(s.Decide(epoch)).Panics, "counted once")
 }
 
 // faultyPolicy cannot cope with one unit.
@@ -421,14 +431,14 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 			Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: priority,
 		})
 	}
-	plan := s.Decide(epoch)
+	plan := byKind(s.Decide(epoch))
 	require.Equal(t, []string{"ns/good"}, keysOfPlan(plan))
 	require.Equal(t, 1, plan.Panics)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
 	reason, message, _ := s.Why("ns/bad")
 	require.Equal(t, unit.ReasonInternalError, reason)
 	require.Contains(t, message, "no rule for it")
-	require.Equal(t, 1, s.Decide(epoch.Add(time.Second)).Panics, "it is tried again")
+	require.Equal(t, 1, byKind(s.Decide(epoch.Add(time.Second))).Panics, "it is tried again")
 }
 
 // faultyOrder cannot cope with one unit at the head of a queue.
@@ -450,7 +460,7 @@ func TestSuspectIsWhoWasLookedAt(t *testing.T) {
 	require.Empty(t, s.Suspect())
 	s.UpsertUnit(epoch,
 		unit.Unit{Key: "ns/bad", UID: "bad", Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: 9})
-	require.Panics(t, func() { s.Decide(epoch) })
+	require.Panics(t, func() { byKind(s.Decide(epoch)) })
 	require.Equal(t, "ns/bad", s.Suspect())
 	require.Empty(t, s.Suspect(), "once")
 }
@@ -467,12 +477,12 @@ func TestHugeAmounts(t *testing.T) {
 			Request: huge, Pods: 1, Active: true, Created: epoch,
 		})
 	}
-	require.Equal(t, []string{"ns/u00"}, keysOfPlan(s.Decide(epoch)))
+	require.Equal(t, []string{"ns/u00"}, keysOfPlan(byKind(s.Decide(epoch))))
 	for i := range 20 {
 		key := fmt.Sprintf("ns/u%02d", i)
-		u := s.roster.units[key].spec
+		u := *s.roster.units[key].spec
 		u.Phase, u.Held = unit.PhaseRunning, huge
-		s.Settle(epoch, key, 1, OutcomeConfirmed)
+		s.Settle(epoch, key, 1, transition.Confirmed)
 		s.UpsertUnit(epoch, u)
 	}
 	require.Empty(t, s.Audit().Ledger())
@@ -490,7 +500,7 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 		again.UID += "-2"
 		again.Phase, again.Attempts, again.Held, again.Active = unit.PhaseEnqueued, 0, resources.List{}, false
 		s.UpsertUnit(epoch, again)
-		s.Settle(epoch, again.Key, 1, OutcomeConfirmed)
+		s.Settle(epoch, again.Key, 1, transition.Confirmed)
 		require.False(t, s.Admitted(again.Key), name)
 		require.Empty(t, s.Audit().Unit(again), name)
 	}
@@ -499,7 +509,7 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 	require.Empty(t, s.Audit().Places())
 }
 
-// What a unit is still to ask for follows its pods as they come, change and go.
+// The demand of a unit follows its pods as they appear, change and disappear.
 func TestDemandFollowsThePods(t *testing.T) {
 	s, units := placed(t)
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }

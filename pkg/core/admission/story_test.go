@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -37,8 +38,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // TestStories plays testdata/*.txt. The name of a directive is free; each line of its input is one event or
@@ -65,7 +66,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// story keeps the objects as an API server would, beside the state that is fed with them.
+// story keeps the objects like an API server, and feeds the state with them.
 type story struct {
 	t      testing.TB
 	out    *strings.Builder
@@ -77,7 +78,7 @@ type story struct {
 	queues map[string]queue.Spec
 	pods   map[string]map[string]Pod
 	jobs   map[string]unit.Consumer
-	asked  map[string][]writes.Foresee // by units, the questions about them
+	asked  map[string][]transition.Foresee // by units, the questions about them
 }
 
 func newStory(t testing.TB) *story {
@@ -87,7 +88,7 @@ func newStory(t testing.TB) *story {
 			Rules:            life.Config{Timeouts: queue.Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}},
 			PartialAdmission: true},
 		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]queue.Spec{},
-		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{}, asked: map[string][]writes.Foresee{},
+		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{}, asked: map[string][]transition.Foresee{},
 	}
 	st.cfg.Checks = []queue.Check{labelCheck{}}
 	st.cfg.Rules.Selects = strings.EqualFold
@@ -614,33 +615,16 @@ func (st *story) job(a arguments) {
 func (st *story) settle(a arguments) {
 	name := a.words[0]
 	u := st.units[name]
-	outcome := map[string]Outcome{
-		"confirmed": OutcomeConfirmed, "refuted": OutcomeRefuted, "refused": OutcomeRefused, "unknown": OutcomeUnknown,
+	outcome := map[string]transition.Outcome{
+		"confirmed": transition.Confirmed, "refuted": transition.Refuted, "refused": transition.Refused,
+		"unknown": transition.Unknown,
 	}[a.words[1]]
 	attempt := st.number(a.named["attempt"])
 	record, ok := st.s.roster.units[unitNamed(name)]
-	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
-		u.Become(record.tenure.next, record.tenure.nextPods)
-		if record.spec.Chosen {
-			u.Quota, u.MovesTo, u.Chosen = record.spec.Quota, record.spec.MovesTo, true
-		}
-		u.Phase, u.Attempts, u.Held, u.HeldPods = unit.PhaseDequeued, attempt, u.Request, u.Pods
-		u.Admitted, u.Said, u.TakesFrom, u.Kept = st.now, nil, "", record.spec.Kept
-		if names := record.tenure.checks; len(names) > 0 {
-			u.Phase, u.Checks = unit.PhaseReserved, unit.Asked(names)
-		}
-	} else if ok && outcome == OutcomeConfirmed && record.stage == stageReleasing {
-		u.Phase, u.Admitted = unit.PhaseDequeued, st.now
-	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
-		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
-		u.ResizePending = 0
-	} else if ok && outcome == OutcomeConfirmed && record.stage == stageTaking {
-		u.TakesFrom = record.taking
-	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
-		record.eviction.Loss.Apply(&u)
-		u.Said = unit.Say(record.eviction.Reason, record.eviction.Message)
-		if why := record.eviction.Deactivate; why != "" {
-			u.Said.Reason = why
+	if ok && outcome == transition.Confirmed && record.inFlight() {
+		record.flight.Apply(st.now, &u)
+		if e, is := record.flight.(*transition.Evict); is {
+			u.Said = unit.Say(cmp.Or(e.Deactivate, e.Reason), e.Message)
 		}
 	}
 	if _, ok := st.units[name]; ok {
@@ -649,9 +633,9 @@ func (st *story) settle(a arguments) {
 	st.s.Settle(st.now, unitNamed(name), attempt, outcome)
 }
 
-func (st *story) plan() (plan writes.Plan, cause any) {
+func (st *story) plan() (plan sorted, cause any) {
 	defer func() { cause = recover() }()
-	return st.s.Decide(st.now), nil
+	return byKind(st.s.Decide(st.now)), nil
 }
 
 // decide prints the plan; with the word confirm every write of it succeeds and comes back as an object.
@@ -691,7 +675,7 @@ func (st *story) decide(a arguments) {
 		if ad.Counts != nil {
 			borrows += fmt.Sprintf(" (in part: %d pods)", ad.Counts)
 		}
-		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request), borrows)
+		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt(), orNothing(ad.Request), borrows)
 	}
 	for _, d := range plan.Dequeue {
 		st.printf("dequeue %s attempt %d", name(d.Unit.Key), d.Unit.Attempts)
@@ -706,15 +690,15 @@ func (st *story) decide(a arguments) {
 		}
 		st.printf("resize %s to %s%s", name(r.Unit.Key), orNothing(r.Held), how)
 	}
-	for _, t := range plan.Take {
+	for _, t := range plan.Preempt {
 		st.printf("take for %s: %s", name(t.Unit.Key), strings.Join(t.Holds, ", "))
 	}
 	for _, f := range plan.Foresee {
 		st.asked[name(f.Unit.Key)] = append(st.asked[name(f.Unit.Key)], f)
-		st.printf("would %s find nodes without %s", name(f.Unit.Key), strings.Join(f.From, ", "))
+		st.printf("would %s find nodes without %s", name(f.Unit.Key), strings.Join(f.Victims, ", "))
 	}
 	told, again := st.tell(a)
-	if len(plan.Evict)+len(plan.Take)+len(plan.Foresee)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
+	if len(plan.Evict)+len(plan.Preempt)+len(plan.Foresee)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
 		st.printf("nothing to do")
 	}
 	if again = ordered.Earlier(again, plan.WakeAt); !again.IsZero() {
@@ -727,20 +711,20 @@ func (st *story) decide(a arguments) {
 		st.confirm(name(e.Unit.Key), e.Unit.Attempts)
 	}
 	for _, ad := range plan.Admit {
-		st.confirm(name(ad.Unit.Key), ad.Attempt)
+		st.confirm(name(ad.Unit.Key), ad.Attempt())
 	}
 	for _, d := range plan.Dequeue {
 		st.confirm(name(d.Unit.Key), d.Unit.Attempts)
 	}
-	for _, t := range plan.Take {
+	for _, t := range plan.Preempt {
 		st.confirm(name(t.Unit.Key), t.Unit.Attempts)
 	}
 	for _, r := range plan.Resize {
-		st.confirm(name(r.Unit.Key), r.Attempt)
+		st.confirm(name(r.Unit.Key), r.Attempt())
 	}
 }
 
-// tell prints what units are told, as many as tell= says. It is written at once.
+// tell prints the reasons of the next units, as many as tell= says, and writes them at once.
 func (st *story) tell(a arguments) (told int, again time.Time) {
 	most := 64
 	if text, ok := a.named["tell"]; ok {

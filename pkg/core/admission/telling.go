@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // schedule says which unit is told why it waits, and when.
@@ -40,7 +40,7 @@ func newSchedule(cfg *Config, saying func(*record) *unit.Saying) *schedule {
 // seatOf a unit is as much of a unit as its place depends on: the unit itself may leave, or have another place.
 func seatOf(u *record) *record {
 	it, seat := u.Item(), newRecord()
-	seat.spec = unit.Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
+	seat.spec = &unit.Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
 	return seat
 }
 
@@ -60,11 +60,11 @@ func setSubject(s *schedule, now time.Time, g *group, to subject) {
 // Telling says which units are to be told why they wait. The caller paces the writes.
 type Telling struct{ roster *roster }
 
-// Next lists what units are to be told now, so many at most, and says when to ask again; zero means that no unit needs
-// to be told anything before something happens.
-func (t Telling) Next(now time.Time, most int) (list []writes.Explain, again time.Time) {
+// Next lists the units to get a reason now, so many at most, with the time of the next call. Zero means that no unit
+// needs a reason before the next event.
+func (t Telling) Next(now time.Time, most int) (list []transition.Explain, again time.Time) {
 	for _, u := range t.roster.telling.Tell(now, most) {
-		list = append(list, writes.Explain{Unit: u.spec, Saying: *u.listener.Said()})
+		list = append(list, transition.Explain{Unit: u.spec, Saying: *u.listener.Said()})
 	}
 	return list, t.At(now)
 }
@@ -80,11 +80,11 @@ func (t Telling) Failed(now time.Time, unitKey string) {
 }
 
 // Of a unit is what it should be told now; false if that is nothing.
-func (t Telling) Of(unitKey string) (unit.Saying, bool) {
+func (t Telling) Of(unitKey string) (e transition.Explain, some bool) {
 	if u, ok := t.roster.units[unitKey]; ok {
 		if said := sayingOf(t.roster, u); said != nil {
-			return *said, true
+			return transition.Explain{Unit: u.spec, Saying: *said}, true
 		}
 	}
-	return unit.Saying{}, false
+	return e, false
 }

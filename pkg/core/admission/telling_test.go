@@ -48,7 +48,7 @@ func crowd(cfg Config, n int) *State {
 	return s
 }
 
-// What was not written is told again; what the object says already is not.
+// A reason that was not written is sent again, and one that the object has already is not.
 func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	s := crowd(Config{ExplainEvery: 10 * time.Second}, 2)
 	told, _ := s.Telling().Next(epoch, 10)
@@ -60,10 +60,10 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	require.Equal(t, told[1].Saying, again[0].Saying)
 	require.Equal(t, "ns/u000001", again[0].Unit.Key)
 
-	// Whoever starts with the objects has nothing to tell (I8, I12).
+	// A process that starts with the objects writes nothing (I8, I12).
 	other := crowd(Config{}, 0)
 	for i := range told {
-		u := told[i].Unit
+		u := *told[i].Unit
 		u.Said = &told[i].Saying
 		other.UpsertUnit(epoch, u)
 	}
@@ -73,7 +73,7 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	require.Zero(t, next)
 
 	// Somebody wrote something else.
-	u := told[0].Unit
+	u := *told[0].Unit
 	u.Said = &unit.Saying{Reason: "Gossip", Message: "it is the weather"}
 	other.UpsertUnit(epoch, u)
 	list, _ = other.Telling().Next(epoch.Add(time.Minute), 10)
@@ -81,12 +81,12 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	require.Equal(t, told[0].Saying, list[0].Saying)
 }
 
-// Whatever happened and whatever writes were lost, with enough calls whose writes arrive every unit that waits was told
-// the reason that is found of its group now, nobody was told twice the same, or more often than once in a while, and
-// then nothing more is told (I12).
+// After any events and lost writes, enough calls whose writes arrive give every pending unit the present reason of its
+// group. No unit gets the same reason twice in a row, or reasons in quick succession, and then nothing more is written
+// (I12).
 func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.populate(t)
 		w.decide(t)
@@ -95,7 +95,7 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 		for range rapid.IntRange(1, effort.Steps(60)).Draw(t, "steps") {
 			w.step(t)
 			w.decide(t)
-			// Those that got what they waited for were told nothing.
+			// Units without a written reason do not count.
 			maps.DeleteFunc(last, func(u *record, _ time.Time) bool { return u.listener.SaidAt().IsZero() })
 			if rapid.IntRange(0, 3).Draw(t, "tells") == 0 {
 				w.tell(t, last, most, rapid.IntRange(0, 9).Draw(t, "lost") == 0)
@@ -136,10 +136,10 @@ func (w *world) tell(t *rapid.T, last map[*record]time.Time, most int, lost bool
 	}
 }
 
-// checkTold: what is true now is found out as Explain does it, from what the last pass left.
+// checkTold compares with the present truth, computed as in Explain, from the results of the last pass.
 func (w *world) checkTold(t require.TestingT) {
 	for key, u := range w.s.roster.units {
-		if u.stage != stageWaiting && (u.stage != stageAdmitted || u.group == nil) {
+		if !u.waits() && (!u.isAdmitted() || u.group == nil) {
 			continue
 		}
 		found := unit.Finding{Reason: u.parked}
@@ -183,7 +183,7 @@ func TestABacklogIsTold(t *testing.T) {
 	}
 }
 
-// BenchmarkTell: what it costs to find the next one that is to be told, of a group whose reason has changed.
+// BenchmarkTell: the cost of finding the next unit to write, in a group whose reason has changed.
 func BenchmarkTell(b *testing.B) {
 	for _, units := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(units), func(b *testing.B) {

@@ -23,9 +23,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Quota is an observation of one level of the quota tree.
@@ -33,22 +30,6 @@ type Quota = capacity.Quota
 
 // Pod is one existing, non-terminal pod of a unit.
 type Pod = holding.Pod
-
-// Row is one unit in line, copied: it stays true of its moment whatever happens to the state.
-type Row struct {
-	Key, Quota string
-	// Position in the queue from 1.
-	Position int
-	Priority int32
-	Created  time.Time
-	// Request is what the unit waits for. Holding: it is admitted, and waits for more than it holds.
-	Request resources.List
-	Holding bool
-	// Finding is what the last pass found of the unit's group. Its reason is never empty.
-	unit.Finding
-	// DryRun is what the unit would take. Of those that are decided alike, the first has it.
-	DryRun reclaim.DryRun
-}
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.
 type Config struct {
@@ -63,8 +44,8 @@ type Config struct {
 	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use during that time.
 	// Zero means until it is admitted.
 	ClaimTimeout time.Duration
-	// ClaimAfter is how long a unit is the first of its kind in a queue that does not block, and does not fit, until it
-	// claims as a blocking one does. Zero means that it never does.
+	// ClaimAfter is how long a unit waits at the front of a queue that does not block until it claims like in a blocking
+	// one. Zero means that it never does.
 	ClaimAfter time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory

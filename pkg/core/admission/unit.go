@@ -32,15 +32,16 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/writes"
 )
 
 // record is the one of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
 type record struct {
-	spec  unit.Unit
-	stage stage
+	// spec is never changed: another one takes its place.
+	spec  *unit.Unit
+	stage transition.Stage
 	// observed: the object itself was seen to hold quota since the admission was confirmed.
 	observed bool
 	// touched: it is among those that settle looks at.
@@ -64,19 +65,16 @@ type tenure struct {
 	held    resources.List
 	// keepsMin: it holds that as a non-preemptible unit; see nonPreemptible.
 	keepsMin bool
-	// attempt and remembered belong to the write in flight. remembered is the object as it was seen during that write.
-	attempt    int64
+	// flight is the write in flight; nil if there is none. remembered is the object as it was seen during that write.
+	flight     transition.Write
 	remembered *unit.Unit
-	// taking is what the unit takes, by the write in flight. outOfDate is what it took when it left its line or gave up.
-	taking, outOfDate string
+	// outOfDate are the holds that the unit preempted when it left its line or gave up.
+	outOfDate string
 	// preempted counts how often others had it lose what it held. A new process begins at zero.
 	preempted int64
-	// checks to be asked by the admission in flight.
-	checks []string
-	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
-	// when the write in flight is confirmed, for so many pods.
+	// grows is the growth of the unit, while it is in line for that.
 	grows growth.Growth
-	// write is the next write of the unit.
+	// write is the next write of the unit. next is what it is to hold after that, for so many pods.
 	write life.Write
 	// growsSince is when it began to ask for more than it holds.
 	growsSince ordered.Moment
@@ -84,10 +82,9 @@ type tenure struct {
 	nextPods   int64
 	// overdue is what was over when the unit was placed, if nothing is done about it but telling.
 	overdue life.Expiry
-	// left is when its last pod left its node. eviction is the one in flight.
-	left     time.Time
-	eviction *writes.Evict
-	// foresight is of the nodes that its pods would find without those from whom it is to take; nil if nobody asked.
+	// left is when its last pod left its node.
+	left time.Time
+	// foresight is of the nodes that its pods would find without its victims; nil if nobody asked.
 	foresight *reclaim.Foresight
 	// front is how long it has waited at the front of its line.
 	front patience.Wait
@@ -97,10 +94,11 @@ type tenure struct {
 var (
 	noTenure  = &tenure{}
 	noRefusal = &life.Refusals{}
+	noUnit    = &unit.Unit{}
 )
 
 // newRecord is one of which nothing is known.
-func newRecord() *record { return &record{tenure: noTenure, refusals: noRefusal} }
+func newRecord() *record { return &record{spec: noUnit, tenure: noTenure, refusals: noRefusal} }
 
 // own returns the tenure of the unit, to be changed.
 func (u *record) own() *tenure {
@@ -110,8 +108,8 @@ func (u *record) own() *tenure {
 	return u.tenure
 }
 
-// nonPreemptible says whether the unit draws on min only. For as long as it holds quota that is as it was when it got
-// it: what was borrowed is not what is promised, whatever its label says since.
+// nonPreemptible says whether the unit draws on min only. While it holds quota, the answer is that of its admission:
+// borrowed quota is not guaranteed, whatever its label is now.
 func (u *record) nonPreemptible() bool {
 	if u.holding {
 		return u.keepsMin
@@ -119,17 +117,17 @@ func (u *record) nonPreemptible() bool {
 	return u.spec.NonPreemptible
 }
 
-// stay keeps a unit that holds quota where it got it, whatever quota its object names since: it has to ask for another
-// one, see checkMoves.
+// stay keeps a unit in the quota of its admission, whatever quota its object names since. The unit has to ask for
+// another one, see checkMoves.
 func (u *record) stay(in *unit.Unit) {
-	if u.stage == stageAdmitted && stageOf(in) == stageAdmitted && in.Quota != u.spec.Quota {
+	if u.isAdmitted() && transition.StageOf(in) == transition.Admitted && in.Quota != u.spec.Quota {
 		in.Quota, in.MovesTo = u.spec.Quota, in.Quota
 	}
 }
 
 func compareKeys(a, b *record) int { return strings.Compare(a.spec.Key, b.spec.Key) }
 
-// Item implements backlog.Unit. What a unit asks for beyond what it holds has the age of that.
+// Item implements backlog.Unit. The age of growth is the time since which the unit asks for it.
 func (u *record) Item() queue.Item {
 	it := u.born()
 	if u.holding {
@@ -153,7 +151,7 @@ func (u *record) born() queue.Item {
 
 // Candidate implements owner.Unit.
 func (u *record) Candidate() owner.Candidate {
-	c := candidateOf(&u.spec)
+	c := candidateOf(u.spec)
 	c.Standing = u.standing()
 	return c
 }
@@ -169,42 +167,33 @@ func (u *record) standing() owner.Standing {
 	if u.spec.Misnamed {
 		return owner.Unfit
 	}
-	switch u.stage {
-	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
+	switch {
+	case u.stage == transition.Admitted:
 		return owner.Admitted
-	case stageAdmitting:
+	case u.reserves():
 		return owner.Admitting
-	case stageWaiting, stageTaking:
-		// A unit that can never be admitted does not stand in the way of one that can.
-		if !life.Unfit(&u.spec) {
-			return owner.Waiting
-		}
-	case stageDone:
+	case u.waits() && !life.Unfit(u.spec): // a unit that can never be admitted does not stand in the way of one that can
+		return owner.Waiting
+	default:
+		return owner.Unfit
 	}
-	return owner.Unfit
 }
 
-// confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
-func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
+// preempts says that the unit has victims, or is about to.
+func preempts(u *record) bool { return u.begins() != "" || preemptedBy(u) != "" }
 
-// takes says that the unit takes what others hold, or is about to.
-func takes(u *record) bool { return u.stage == stageTaking && u.taking != "" || takesFrom(u) != "" }
-
-// isTaking says that the write is in flight that says so.
-func isTaking(u *record) bool { return u.stage == stageTaking }
-
-// takesFrom is what the unit takes while it waits; empty for nothing.
-func takesFrom(u *record) string {
-	if !u.stage.waits() || u.spec.TakesFrom == u.outOfDate {
+// preemptedBy are the holds that the unit preempts while it waits, joined by commas; empty for none.
+func preemptedBy(u *record) string {
+	if !u.waits() || u.spec.Preempts == u.outOfDate {
 		return ""
 	}
-	return u.spec.TakesFrom
+	return u.spec.Preempts
 }
 
 // place is where the unit counts, if it holds quota. An observed unit counts in no quota, and while it waits its pods
 // count in no queue.
 func (u *record) place() (at holding.Place) {
-	if !u.spec.Observed || u.stage.mayHold() {
+	if !u.spec.Observed || u.mayHold() {
 		at.Queue, at.Namespace = u.spec.Queue, u.spec.Namespace()
 	}
 	if !u.spec.Observed {
@@ -221,7 +210,7 @@ func (u *record) asks() resources.List {
 	return u.spec.Least()
 }
 
-// total is what the unit would hold if it got what it asks for.
+// total is the amount that the unit would hold with its request.
 func (u *record) total() resources.List {
 	if u.holding {
 		return u.grows.Total
@@ -258,12 +247,12 @@ func (u *record) waitsAs(w patience.Wait) {
 
 // countsAs is how a unit counts that is in no group.
 func countsAs(u *record) accounts.Count {
-	switch u.stage {
-	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
+	switch {
+	case u.stage == transition.Admitted:
 		return accounts.Admitted
-	case stageAdmitting:
+	case u.reserves():
 		return accounts.Pending
-	case stageWaiting, stageTaking:
+	case u.waits():
 		return accounts.Parked
 	default:
 		return accounts.Nothing
@@ -272,20 +261,20 @@ func countsAs(u *record) accounts.Count {
 
 // contributionOf a unit with such pods to the accounts. If it waits in a group it counts as the group does.
 func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution) {
-	if u.stage == stageDone {
+	if u.stage == transition.Over {
 		return c
 	}
 	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, countsAs(u)
 	switch {
 	case u.spec.Observed:
-		if u.stage.waits() && u.group != nil {
+		if u.waits() && u.group != nil {
 			c.Observe(&u.group.Notes.pool)
 		}
 	case u.holding:
-		c.AskHeld(&u.spec, u.held, &charges)
-	case u.stage.waits() && u.group != nil:
-		c.AskWaiting(&u.spec, &u.group.Notes.pool, &charges)
-	case u.stage.waits():
+		c.AskHeld(u.spec, u.held, &charges)
+	case u.waits() && u.group != nil:
+		c.AskWaiting(u.spec, &u.group.Notes.pool, &charges)
+	case u.waits():
 		c.Less = charges.Idle
 	}
 	return c

@@ -26,9 +26,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/restraint"
 )
 
-// The owner of a job has others lose what they hold for it, and sees to it that the job gives up, again and again for
-// ten minutes. However it does so, others lose something five times at most: the pauses double from 30 seconds on.
-func TestWhoGivesUpTakesRarely(t *testing.T) {
+// For ten minutes the owner of a job lets others lose quota for it, and then lets the job give up. However it does so,
+// others lose something five times at most, because the pauses double from 30 seconds on.
+func TestAPreemptorThatGivesUpPreemptsRarely(t *testing.T) {
 	const (
 		asks  = "unit a1 queue=qa quota=a request=cpu:4 active=true gangs= job=a1:a1"
 		queue = "queue qa reclaim=any"
@@ -39,8 +39,8 @@ func TestWhoGivesUpTakesRarely(t *testing.T) {
 		"it is put on hold":                      {trick: asks + " active=false", undo: asks},
 		"it is deleted":                          {trick: "delete-unit a1", undo: asks},
 		"its gang group is not complete":         {trick: asks + " gangs=x,y/x", undo: asks},
-		"its queue takes nothing":                {trick: "queue qa", undo: queue},
-		"it is in a queue that takes nothing":    {trick: asks + " queue=qb", undo: asks},
+		"its queue preempts nobody":              {trick: "queue qa", undo: queue},
+		"it is in a queue that preempts nobody":  {trick: asks + " queue=qb", undo: asks},
 		"it asks for what its quota has not":     {trick: asks + " request=cpu:4,gpu:1", undo: asks},
 		"it is of a quota that promises it less": {trick: asks + " quota=c", undo: asks},
 	} {
@@ -78,9 +78,9 @@ func TestWhoGivesUpTakesRarely(t *testing.T) {
 	}
 }
 
-// A unit that gives up because it fits soon, or because pods of others stay, takes again at once.
-func TestWhoCannotHelpItTakesAgain(t *testing.T) {
-	bare := []string{"delete-pod b1 p", "quota b used=cpu:4", "quota d used=cpu:4"} // they use what it took
+// A unit that gives up because it fits soon, or because pods of others stay, preempts again at once.
+func TestAPreemptorWithoutFaultPreemptsAgain(t *testing.T) {
+	bare := []string{"delete-pod b1 p", "quota b used=cpu:4", "quota d used=cpu:4"} // these pods use the quota of victims
 	deleted := append(bare, "job b2 uid=b2 gone", "delete-unit b2")                 // its pods are on their way out
 	ended := []string{"delete-pod b2 p", "unit b2 phase=Succeed"}
 	for name, c := range map[string]struct {
@@ -92,7 +92,7 @@ func TestWhoCannotHelpItTakesAgain(t *testing.T) {
 			then: slices.Concat(deleted, []string{"decide confirm", "delete-unit a1"}), paused: true,
 		},
 		"pods of the victim stay": {then: append(ended, "tick 2m", "quota b used=cpu:4", "quota d used=cpu:4")},
-		"others use what it took": {
+		"others use what it freed": {
 			then: append(ended, "delete-pod b1 p", "quota b used=none", "quota d used=cpu:8"), paused: true,
 		},
 	} {
@@ -118,7 +118,7 @@ func TestWhoCannotHelpItTakesAgain(t *testing.T) {
 			}
 			said := st.out.String()
 			require.Contains(t, said, "take for a1: \n", said)
-			_, times := st.s.roster.vain.Until(st.now, restraint.Beneficiary{Namespace: "ns", Quota: "a"})
+			_, times := st.s.roster.preemptions.vain.Until(st.now, restraint.Beneficiary{Namespace: "ns", Quota: "a"})
 			require.Equal(t, c.paused, times > 0, said)
 		})
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -39,21 +40,20 @@ func (a Audit) Ledger() []ledger.Difference {
 	for key, u := range a.roster.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.place().Quota, u.held, u.nonPreemptible())
-			rebuilt.Expect(key, growth.Expected(&u.spec, true))
+			rebuilt.Expect(key, growth.Expected(u.spec, true))
 		}
 	}
 	return a.roster.holdings.Compare(rebuilt)
 }
 
-// Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should
-// be.
+// Mismatch is one difference: Have is the value in the state, and Want the expected one.
 type Mismatch struct{ Object, Field, Have, Want string }
 
-// Places checks that every unit is in exactly one place (I2), that no unit holds quota in a place where it must
-// not (I7), and that every queue is in the order of its policy (I5). It is Place of all units and Queue of all
-// queues.
+// Places checks every unit, every queue and the index of holders, see Place, Queue and Holders. Every unit is in
+// exactly one place (I2). No unit holds quota in a place where it must not (I7). Every queue is in the order of its
+// policy (I5).
 func (a Audit) Places() []Mismatch {
-	var out []Mismatch
+	out := a.Holders()
 	for key := range a.roster.units {
 		out = append(out, a.Place(key)...)
 	}
@@ -66,6 +66,16 @@ func (a Audit) Places() []Mismatch {
 	return out
 }
 
+// Holders checks the index of holders against all units that keep something from others.
+func (a Audit) Holders() (out []Mismatch) {
+	if p := a.roster.preemptions; p.begun {
+		for _, d := range p.index.Compare(p.scan()) {
+			out = append(out, Mismatch{d.Leaf, "holders", d.Have, d.Want})
+		}
+	}
+	return out
+}
+
 // Place checks the place of one unit.
 func (a Audit) Place(key string) []Mismatch {
 	u, ok := a.roster.units[key]
@@ -74,16 +84,16 @@ func (a Audit) Place(key string) []Mismatch {
 	}
 	var out []Mismatch
 	place, want := placeOf(u), placeNowhere
-	if u.stage.waits() {
+	if u.waits() {
 		want = placeWaiting
 	}
-	if place == placeLine && u.stage == stageAdmitted && !u.grows.Need.IsZero() {
-		want = placeLine // it waits for more
+	if place == placeLine && u.isAdmitted() && !u.grows.Need.IsZero() {
+		want = placeLine // waits for growth
 	}
 	if place != want && (want != placeWaiting || (place != placeLine && place != placeParked)) {
 		out = append(out, Mismatch{key, "place", place, want})
 	}
-	if u.holding && !u.stage.mayHold() {
+	if u.holding && !u.mayHold() {
 		out = append(out, Mismatch{key, "holds", u.held.String(), "nothing"})
 	}
 	return out
@@ -150,8 +160,7 @@ func (a Audit) Unit(in unit.Unit) []Mismatch {
 	if u.spec.UID != in.UID {
 		return []Mismatch{{in.Key, "uid", u.spec.UID, in.UID}}
 	}
-	confirmedLately := u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt
-	if u.stage.inFlight() || confirmedLately {
+	if u.inFlight() || u.isOlder(&in) {
 		return nil
 	}
 	var out []Mismatch
@@ -160,10 +169,10 @@ func (a Audit) Unit(in unit.Unit) []Mismatch {
 			out = append(out, Mismatch{in.Key, field, have, want})
 		}
 	}
-	compare("stage", u.stage.String(), stageOf(&in).String())
+	compare("stage", u.stage.String(), transition.StageOf(&in).String())
 	compare("attempts", fmt.Sprint(u.spec.Attempts), fmt.Sprint(in.Attempts))
 	compare("request", u.spec.Request.String(), in.Request.String())
-	if u.holding && stageOf(&in) == stageAdmitted {
+	if u.holding && transition.StageOf(&in) == transition.Admitted {
 		compare("holds", u.held.String(), in.Wants().String())
 	}
 	return out

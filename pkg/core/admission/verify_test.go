@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -52,7 +53,7 @@ func placed(t *testing.T) (*State, map[string]unit.Unit) {
 		units[name] = u
 		s.UpsertUnit(epoch, u)
 	}
-	require.Equal(t, []string{"ns/flying"}, keysOfPlan(s.Decide(epoch)))
+	require.Equal(t, []string{"ns/flying"}, keysOfPlan(byKind(s.Decide(epoch))))
 	require.Empty(t, s.Audit().Places())
 	return s, units
 }
@@ -130,7 +131,7 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 	flying := units["flying"]
 	flying.Phase = unit.PhaseRunning
 	require.Empty(t, s.Audit().Unit(flying), "its write is under way")
-	s.Settle(epoch, "ns/flying", 1, OutcomeConfirmed)
+	s.Settle(epoch, "ns/flying", 1, transition.Confirmed)
 	require.Empty(t, s.Audit().Unit(units["flying"]), "the object is older than the answer to its write")
 	object = units["flying"]
 	object.Attempts = 1

@@ -21,11 +21,15 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -65,14 +69,14 @@ func (s *State) StandsFor(c unit.Consumer, managed bool) string {
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {
 	u, ok := s.roster.units[unitKey]
-	return ok && u.stage.inFlight()
+	return ok && u.inFlight()
 }
 
 // Live says whether the consumer was last reported to be live.
 func (s *State) Live(c unit.Consumer) bool { return s.roster.owners.IsLive(c) }
 
-// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false; those
-// that are parked are not open. visit must not change units, nor the state. A visit costs O(1).
+// Line visits the pending units of a queue in its order, with their positions from 1, until visit returns false. Parked
+// units are not open. visit must change neither units nor the state. A visit costs O(1).
 func (s *State) Line(queue string, visit func(position int, u *unit.Unit, open bool) bool) {
 	q, ok := s.lines.byName[queue]
 	if !ok {
@@ -81,7 +85,7 @@ func (s *State) Line(queue string, visit func(position int, u *unit.Unit, open b
 	position := 0
 	q.line.Walk(func(u *record) bool {
 		position++
-		return visit(position, &u.spec, u.group.Open())
+		return visit(position, u.spec, u.group.Open())
 	})
 }
 
@@ -91,57 +95,70 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 	if !ok {
 		return "", "", false
 	}
-	switch u.stage {
-	case stageAdmitting:
-		return unit.ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
-	case stageAdmitted:
-		if u.spec.Phase == unit.PhaseReserved {
-			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.roster.facts(time.Time{}, u)), true
-		}
-		if u.spec.Observed {
-			return "", "would be admitted", true
-		}
-		if !hasReason(u) {
-			return "", "admitted; holds " + u.held.Words(), true
-		}
-	case stageResizing:
-		return "", "admitted; what it holds is being written: " + u.next.Words(), true
-	case stageReleasing:
-		return "", "passed its admission checks; that is being written", true
-	case stageEvicting:
-		return "", "its admission is being taken back; holds " + u.held.Words(), true
-	case stageDone:
+	switch {
+	case u.stage == transition.Over:
 		return "", fmt.Sprintf("over: %s", u.spec.Phase), true
-	case stageWaiting, stageTaking:
+	case u.reserves():
+		return unit.ReasonPending, writing(u), true
+	case u.waits():
+	case u.inFlight():
+		return "", writing(u), true
+	case u.spec.Phase == unit.PhaseReserved:
+		return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.roster.facts(time.Time{}, u)), true
+	case u.spec.Observed:
+		return "", "would be admitted", true
+	case !hasReason(u):
+		return "", "admitted; holds " + u.held.Words(), true
 	}
 	s.lines.refresh()
 	found, message := newWhy(s).waiting(u)
 	return found.Reason, u.reader().Would(message), true
 }
 
-// LimitOf is the limit of a level, and what pods outside of units are measured against there; see capacity.Tree.
-func LimitOf(s *State, level string) (limit, promised resources.List) {
+// writing is the write in flight in words, and the held amount until its outcome is known.
+func writing(u *record) string { return u.flight.Kind().Writing + "; holds " + u.held.Words() }
+
+// Limits of all levels, and what pods outside of units are measured against there.
+func (s *State) Limits() capacity.Reader {
 	s.lines.checkGroups()
-	return s.lines.tree.LimitOf(level)
+	return s.lines.tree
 }
 
-// MovedLimits returns, once and in order, the levels whose limit may have changed.
-func MovedLimits(s *State) []string { return s.lines.tree.Moved() }
+// Queues lists all queues that exist or that a unit names, sorted by name. Of the latter it has the name alone.
+func (s *State) Queues() (list []queue.Spec) {
+	for _, name := range s.lines.names() {
+		q := s.lines.byName[name].spec
+		q.Name = name
+		list = append(list, q)
+	}
+	return list
+}
 
-// Queues lists the names of all queues that exist or that a unit names, sorted.
-func (s *State) Queues() []string { return s.lines.names() }
+// Units are those that hold quota, and those that wait in line or for a time, in no order. A write in flight counts as
+// applied. It takes as long as to copy a pointer for each.
+func (s *State) Units(now time.Time) []*unit.Unit {
+	list := make([]*unit.Unit, 0, len(s.roster.units))
+	for _, u := range s.roster.units {
+		inLine := u.group != nil && u.group.Notes.answer.Reason == "" // no check of an extension stops it
+		waits := inLine || u.parked == unit.ReasonBackoff && u.spec.RequeueAt.After(now)
+		if u.stage != transition.Over && !u.spec.Observed && (waits || u.mayHold()) {
+			list = append(list, u.soon(now))
+		}
+	}
+	return list
+}
 
-// Explain says why a unit waits. For any other unit it says what Why does. It compares the unit with the claims that
-// the last pass made ahead of it, behind a head too, and costs O(depth x (resources + claims)), however many units
-// there are.
-func (s *State) Explain(unitKey string) (Explanation, bool) {
+// Explain says why a unit is pending. For any other unit it answers like Why. It compares the unit with the claims
+// ahead of it in the last pass, even if it is behind a head. The cost is O(depth x (resources + claims)), however many
+// units there are.
+func (s *State) Explain(unitKey string) (answers.Explanation, bool) {
 	reason, message, ok := s.Why(unitKey)
 	if !ok {
-		return Explanation{}, false
+		return answers.Explanation{}, false
 	}
-	e := Explanation{Reason: reason, Message: message}
+	e := answers.Explanation{Reason: reason, Message: message}
 	u := s.roster.units[unitKey]
-	if !u.stage.waits() && u.group == nil {
+	if !u.waits() && u.group == nil {
 		return e, true
 	}
 	if u.group == nil {
@@ -169,7 +186,7 @@ func (s *State) Holdings() holding.Reader { return s.roster.holdings }
 
 // Page copies n units of a queue in its order, after the first skip ones, and says how many are in line. It costs
 // O(log of that, and n), and puts nothing in words; Explain does, for one unit.
-func (s *State) Page(queue string, skip, n int) (page []Row, waiting int) {
+func (s *State) Page(queue string, skip, n int) (page []answers.Row, waiting int) {
 	q, ok := s.lines.byName[queue]
 	if !ok {
 		return nil, 0
@@ -179,7 +196,7 @@ func (s *State) Page(queue string, skip, n int) (page []Row, waiting int) {
 		return nil, waiting
 	}
 	s.lines.refresh()
-	page = make([]Row, 0, n)
+	page = make([]answers.Row, 0, n)
 	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
 	q.line.WalkAt(skip, func(u *record) bool {
 		page = append(page, found.row(u, skip+len(page)+1))
@@ -188,11 +205,11 @@ func (s *State) Page(queue string, skip, n int) (page []Row, waiting int) {
 	return page, waiting
 }
 
-// Rows copies what Page does of these units, as far as they exist. Those that are not in line have no position; one
-// that is parked has the reason. It costs O(log n) for each.
-func (s *State) Rows(keys []string) map[string]Row {
+// Rows copies the same as Page for these units, if they exist. A unit that is not in line has no position, and a parked
+// one has the reason. The cost is O(log n) for each.
+func (s *State) Rows(keys []string) map[string]answers.Row {
 	s.lines.refresh()
-	rows := make(map[string]Row, len(keys))
+	rows := make(map[string]answers.Row, len(keys))
 	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
 	for _, key := range keys {
 		u, ok := s.roster.units[key]
@@ -208,8 +225,8 @@ func (s *State) Rows(keys []string) map[string]Row {
 	return rows
 }
 
-func (f *findings) row(u *record, position int) Row {
-	r := Row{
+func (f *findings) row(u *record, position int) answers.Row {
+	r := answers.Row{
 		Key: u.spec.Key, Quota: u.spec.Quota, Position: position, Priority: u.spec.Priority, Created: u.spec.Created,
 		Request: wishesOf(u), Holding: u.holding,
 	}
@@ -219,7 +236,7 @@ func (f *findings) row(u *record, position int) Row {
 		if u == u.group.Head() { // the search was for that
 			r.DryRun = u.group.Notes.obstacle.DryRun
 		}
-	case u.stage.waits():
+	case u.waits():
 		r.Finding = unit.Finding{Reason: u.parked}
 	}
 	return r

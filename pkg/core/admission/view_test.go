@@ -23,7 +23,7 @@ import (
 // Admitted says whether the unit is admitted and its write is confirmed.
 func (s *State) Admitted(unitKey string) bool {
 	u, ok := s.roster.units[unitKey]
-	return ok && (u.confirmed() || u.stage == stageEvicting)
+	return ok && (u.confirmed() || u.leaves())
 }
 
 // Waiting is one row of a queue listing.
@@ -54,7 +54,7 @@ func (s *State) First(queue string, n int) []Waiting {
 	var out []Waiting
 	q.line.Walk(func(u *record) bool {
 		found, message := newWhy(s).inLine(u)
-		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
+		out = append(out, Waiting{Unit: *u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
 		return len(out) < n
 	})
 	return out

@@ -37,15 +37,14 @@ type why struct {
 
 func newWhy(s *State) *why { return &why{s.lines, s.roster, s.pass, s.progress} }
 
-// hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
-// not use what it holds.
+// hasReason says whether a unit needs a reason: it waits for its request or for growth, or does not use its held quota.
 func hasReason(u *record) bool {
-	return u.stage.waits() || u.group != nil || u.stage == stageAdmitted && u.overdue.Reason != ""
+	return u.waits() || u.group != nil || u.isAdmitted() && u.overdue.Reason != ""
 }
 
 // waiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
 func (w *why) waiting(u *record) (unit.Finding, string) {
-	if u.stage == stageAdmitted && u.group == nil {
+	if u.isAdmitted() && u.group == nil {
 		return unit.Finding{Reason: u.overdue.Reason}, u.overdue.Message()
 	}
 	if u.group == nil {

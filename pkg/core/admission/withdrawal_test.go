@@ -26,12 +26,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
-// A unit that was let go loses its admission exactly when a check that its queue asks of it says no, and its pods can
-// be taken away: said here in one sentence about the answers, and in whichever order they came.
+// A released unit loses its admission exactly if a check of its queue refuses it, and its pods can be removed. One
+// sentence about the answers says so here, for any order of them.
 func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		one := resources.FromMap(map[string]int64{"cpu": 1})
 		names := []string{"a", "b", "c"}
 		q := queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1}
@@ -56,7 +57,7 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 		s.UpsertUnit(epoch, u)
 		s.SetPod(epoch, u.Key, Pod{UID: "p", Quota: "root", Request: one, Assigned: true})
 		now := epoch.Add(time.Hour)
-		require.Empty(t, s.Decide(now).Evict, "nobody was asked")
+		require.Empty(t, byKind(s.Decide(now)).Evict, "nobody was asked")
 
 		states := []unit.CheckState{unit.CheckPending, unit.CheckReady, unit.CheckRetry, unit.CheckRejected, "Unheard", ""}
 		for range rapid.IntRange(1, 4).Draw(t, "writes") {
@@ -71,7 +72,7 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 				}
 			}
 			s.UpsertUnit(now, u)
-			plan := s.Decide(now)
+			plan := byKind(s.Decide(now))
 			if !no || u.Unsuspendable {
 				require.Empty(t, plan.Evict)
 				continue

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
-// more, which follows from the UID, so that those that failed together are not tried together.
+// Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most. Up to a tenth is
+// added by the UID, so that units that failed together are not tried together.
 const (
 	requeueBase   = time.Minute
 	requeueMost   = 30 * time.Minute

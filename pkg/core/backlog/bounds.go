@@ -21,11 +21,11 @@ import (
 	"slices"
 )
 
-// Bounds say which units may be in a line: the first so many of each namespace, and the first so many of those. Units
-// within the bounds are inside, the others are outside.
+// Bounds say which units may be in a line. These are the first of each namespace, up to a bound, and of them the first
+// up to another. Units within the bounds are inside, the others outside.
 //
-// A unit inside need not be in the line yet, nor has one outside left it: the owner of both acts on what Enter says.
-// Without a bound nothing is kept.
+// The sides say nothing about the line itself: the owner of both moves a unit by the answers of Enter. Without a bound
+// nothing is kept.
 type Bounds[U Unit, N any] struct {
 	line        *Line[U, N]
 	namespaceOf func(U) string
@@ -114,8 +114,8 @@ func (b *Bounds[U, N]) Settle() (moved []U) {
 	return b.ofAll.settle()
 }
 
-// Outside lists the units outside, namespace by namespace and then those that only the bound of all keeps there, each
-// in the order of the line.
+// Outside lists the units outside: by namespace, then those that only the bound of all keeps out, each in the order of
+// the line.
 func (b *Bounds[U, N]) Outside() (units []U) {
 	add := func(k sortKey[U]) bool { units = append(units, k.unit); return true }
 	for _, namespace := range slices.Sorted(maps.Keys(b.ofEach)) {

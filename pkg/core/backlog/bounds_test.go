@@ -21,20 +21,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
-// In the order of the line, the first so many units of each namespace are inside, and the first so many of those; each
-// unit knows where it is from what Enter and Settle have said, whatever came and went. Nothing stays of those that
-// left.
+// In the order of the line, the first n units of each namespace are inside, and of those the first m. Each unit learns
+// its side from the answers of Enter and Settle. Units that left leave nothing behind.
 func TestBoundsEqualSortedLists(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := &bounded{inside: map[*testUnit]bool{}, line: NewLine[*testUnit, int](queue.Builtin()["Priority"](0))}
 		each, all := rapid.IntRange(-1, 4).Draw(t, "each"), rapid.IntRange(-1, 6).Draw(t, "all")
 		w.bounds = w.line.NewBounds(testNamespace, each, all)
@@ -78,7 +77,7 @@ func (w *bounded) enter(u *testUnit) {
 
 func (w *bounded) leave(u *testUnit) {
 	w.bounds.Leave(u)
-	w.bounds.Leave(u) // it is not known any more
+	w.bounds.Leave(u) // the unit is unknown now
 	delete(w.inside, u)
 	w.known = slices.DeleteFunc(w.known, func(o *testUnit) bool { return o == u })
 }
@@ -142,15 +141,17 @@ func drawUnit(t *rapid.T, number int) *testUnit {
 func TestUnboundedKeepsNothing(t *testing.T) {
 	l := NewLine[*testUnit, int](panicking{queue.Builtin()["Priority"](0)})
 	b := l.NewBounds(testNamespace, -1, -1)
-	u := &testUnit{item: queue.Item{Key: "ns/u"}}
+	u, v := &testUnit{item: queue.Item{Key: "ns/u"}}, &testUnit{item: queue.Item{Key: "ns/v"}}
 	require.True(t, b.Enter(u))
+	require.True(t, b.Enter(v))
 	require.True(t, b.Settled())
 	require.Empty(t, b.Outside())
 	require.False(t, b.OutsideOwn(u))
 	b.Leave(u)
+	b.Leave(v)
 	require.Zero(t, len(b.ofEach)+b.ofAll.len())
 }
 
 type panicking struct{ queue.Policy }
 
-func (panicking) Keys(int32, time.Time) queue.Keys { panic("asked") }
+func (panicking) Compare(queue.Item, queue.Item) int { panic("asked") }

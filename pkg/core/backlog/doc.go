@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package backlog keeps what waits: the units of a queue in one line, and in groups of units that are decided alike.
+// Package backlog keeps pending units. Each queue has one Line in the order of its policy. A Line has groups of units
+// that are decided alike.
 //
-// It knows order and nothing else: no quota, no clock, no reason. The caller that decides keeps its own notes on a
-// group, and looks at the heads of groups only, so that the cost of a decision does not depend on the number of units
-// that wait.
+// Look here for positions, groups and their heads. The caller decides on heads only, so the cost of a decision does not
+// depend on the number of pending units. The package knows order only: quotas, times and reasons are for the caller,
+// who can attach notes to a group.
 package backlog

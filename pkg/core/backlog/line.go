@@ -17,8 +17,6 @@ limitations under the License.
 package backlog
 
 import (
-	"cmp"
-
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
@@ -33,8 +31,6 @@ type Unit interface {
 // Line has the units of one queue in the order of its policy. N is what the owner of the line keeps of each group.
 type Line[U Unit, N any] struct {
 	policy queue.Policy
-	// keyed is the policy, if it has keys.
-	keyed queue.Keyed
 	// units are all that are in line, open or not: positions are taken here.
 	units  *ordered.Tree[sortKey[U]]
 	groups map[Key]*Group[U, N]
@@ -45,7 +41,7 @@ type Line[U Unit, N any] struct {
 }
 
 // sortKey is a unit in the trees of its line. It carries the keys of the policy, so that comparing two of many units
-// seldom has to look at the units themselves.
+// seldom reads the units.
 type sortKey[U Unit] struct {
 	keys queue.Keys
 	unit U
@@ -60,7 +56,6 @@ func NewLine[U Unit, N any](policy queue.Policy) *Line[U, N] {
 
 func (l *Line[U, N]) setPolicy(policy queue.Policy) {
 	l.policy = policy
-	l.keyed, _ = policy.(queue.Keyed)
 	l.units = ordered.NewTree(l.compare)
 	l.open = ordered.NewTree(func(a, b *Group[U, N]) int { return l.compare(a.head, b.head) })
 }
@@ -76,32 +71,20 @@ func (l *Line[U, N]) Reorder(policy queue.Policy) {
 // Policy of the line.
 func (l *Line[U, N]) Policy() queue.Policy { return l.policy }
 
-// sortKey panics where the policy does.
 func (l *Line[U, N]) sortKey(u U) sortKey[U] {
-	if l.keyed == nil {
-		return sortKey[U]{unit: u}
-	}
-	it := u.Item()
-	return sortKey[U]{keys: l.keyed.Keys(it.Priority, it.Created), unit: u}
+	return sortKey[U]{keys: queue.KeysOf(l.policy, u.Item()), unit: u}
 }
 
 func (l *Line[U, N]) compare(a, b sortKey[U]) int {
-	if c := cmp.Compare(a.keys.First, b.keys.First); c != 0 {
+	if c := a.keys.Compare(b.keys); c != 0 || a.unit == b.unit {
 		return c
-	}
-	if c := cmp.Compare(a.keys.Second, b.keys.Second); c != 0 {
-		return c
-	}
-	if a.unit == b.unit {
-		return 0
 	}
 	return l.policy.Compare(a.unit.Item(), b.unit.Item())
 }
 
-// Try asks the policy about a unit alone, before others are compared with it: a policy that cannot cope with a unit
-// panics over that one then, and not over whatever is compared with it first.
+// Try asks the policy about a unit alone, before others are compared with it. If the policy panics, it panics over that
+// unit, and not over the first one that is compared with it.
 func (l *Line[U, N]) Try(u U) {
-	l.sortKey(u)
 	it := u.Item()
 	l.policy.Compare(it, it)
 	l.policy.Blocks(it.Priority)

@@ -19,7 +19,7 @@ package backlog
 // Round is a look at all units of a group, from where one was made last around to there. Units may come and go during
 // the round; those that stay are looked at. The zero Round has not begun.
 type Round[U Unit] struct {
-	// at is the place of the last unit that was looked at, end that of the last one to look at; zero is before the first.
+	// at is the last unit that was looked at, and end the last one to look at. A zero unit is before the first.
 	at, end U
 	// behindEnd: the units behind at when the round began were all looked at.
 	behindEnd bool

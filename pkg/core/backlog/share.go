@@ -18,8 +18,8 @@ package backlog
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 
-// share is the part of a line that units of one kind may take: the first so many of them, in the order of the line, are
-// inside, the others are outside. A unit that comes or goes changes the side of at most one other.
+// share is a bounded part of a line for units of one kind. The first of them, in the order of the line, are inside, and
+// the others outside. A unit that enters or leaves changes the side of at most one other.
 type share[U Unit, N any] struct {
 	line *Line[U, N]
 	size int
@@ -34,8 +34,8 @@ func newShare[U Unit, N any](l *Line[U, N], size int) *share[U, N] {
 // len is the number of units on both sides.
 func (s *share[U, N]) len() int { return s.inside.Len() + s.outside.Len() }
 
-// enter says whether a unit is inside. One that is on no side is added first. Until settle is called there may be more
-// inside than the size.
+// enter says whether a unit is inside. A unit on no side is added first. Until settle is called, more units than the
+// size can be inside.
 func (s *share[U, N]) enter(u U) (inside bool) {
 	at := s.line.sortKey(u)
 	if s.inside.Contains(at) {

@@ -62,7 +62,7 @@ func (t *Tree) Wanted(quota string) resources.List {
 	return resources.List{}
 }
 
-// forgetAsked notes that what a level asks for may have changed, and with it what all above it ask for.
+// forgetAsked marks the demand of a level, and of all levels above it, as outdated.
 func (t *Tree) forgetAsked(l *Level) {
 	l.askedUnknown = true
 	for l = t.levels[l.spec.Parent]; l != nil && !l.askedUnknown; l = t.levels[l.spec.Parent] {
@@ -70,8 +70,8 @@ func (t *Tree) forgetAsked(l *Level) {
 	}
 }
 
-// Asked is what a level asks of its parent if nobody waits: what its pods and admitted units ask for, here and below,
-// up to max, and what it keeps of its min.
+// Asked is the demand of a level towards its parent without pending units. It is the demand of pods and admitted units,
+// here and below, up to max, and at least the kept part of its min.
 func (l *Level) Asked() []int64 {
 	if l.askedUnknown {
 		l.askedUnknown = false // first, for parents may form a circle

@@ -14,15 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package capacity is the quota tree as it was observed: what each level may use, what it uses, and what is free.
+// Package capacity keeps the observed quota tree: the limits of each level, used amounts, and free amounts.
 //
-// A limit is one bound that a unit has to keep: the limit of a level, or its min, which non-preemptible units have to
-// keep as well. What is free of a limit is limit - used - outstanding (I1); outstanding is the ledger's. A quota that
-// is deleted is remembered as long as something is held there or below: it keeps counting on the path that it had.
+// A Limit is one bound for a unit: the limit of a level, or its min for non-preemptible units. Free is limit - used -
+// outstanding (I1), and the ledger has the outstanding amounts. If the limit of a level is its runtime, package shares
+// computes it and Refresh brings it up to date.
 //
-// The limit of a level is observed. Where it is a share of what its parent has, pkg/core/shares computes it from what
-// pods request and what units ask for beyond them, and Refresh brings it up to date.
+// A deleted quota is remembered while something is held there or below. Until then it counts on its former path.
 //
-// Amounts are vectors over the resources that any limit names, so that comparing a request with a path is a few
-// comparisons of integers.
+// Amounts are vectors over all resources that a limit names, so comparing a request with a path compares integers.
+//
+// The package decides nothing. A pass writes its claims into a View, never into the Tree.
 package capacity

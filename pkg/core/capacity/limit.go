@@ -17,6 +17,7 @@ limitations under the License.
 package capacity
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -60,8 +61,8 @@ func (lim *Limit) Bound(number int) int64 { return lim.bound[number] }
 // FreeOf is Bound less what is in use; negative where more is in use than allowed.
 func (lim *Limit) FreeOf(number int) int64 { return lim.free[number] }
 
-// Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min, and as many
-// units as it may have; false where none of them bounds it.
+// Most is the greatest possible amount of a resource, whatever others ask for: max of the level, or its min, or its
+// number of units. It is false if nothing bounds the resource.
 func (lim *Limit) Most(number int) (int64, bool) {
 	name := lim.level.tree.numbers.Names()[number]
 	switch {
@@ -112,7 +113,6 @@ func (lim *Limit) UsedByUnits(resource string) int64 {
 	return units.Assigned().Get(resource)
 }
 
-// refresh computes the vectors.
 func (lim *Limit) refresh() {
 	numbers := &lim.level.tree.numbers
 	lim.bound = unlimited(lim.bound, numbers.Len())
@@ -180,12 +180,8 @@ func (t *Tree) LimitsMoved() bool {
 // Moved returns, once and in order, the levels whose limit may have changed.
 func (t *Tree) Moved() []string {
 	t.Refresh()
-	names := make([]string, 0, len(t.runtimes.news))
-	for name := range t.runtimes.news {
-		names = append(names, name)
-	}
+	names := slices.Sorted(maps.Keys(t.runtimes.news))
 	clear(t.runtimes.news)
-	slices.Sort(names)
 	return names
 }
 
@@ -196,9 +192,8 @@ func (l *Level) limitList() resources.List {
 	return l.spec.Limit
 }
 
-// LimitOf is the limit of a level, observed or computed, and what pods outside of units are measured against there:
-// that, or its min where that is more, since what such a pod asks for is not in the runtime yet, and up to min it will
-// be.
+// LimitOf returns the limit of a level, and the bound for pods outside of units. That bound is at least min: the
+// request of such a pod is not in the runtime yet, and up to min it will be.
 func (t *Tree) LimitOf(name string) (limit, promised resources.List) {
 	t.Refresh()
 	l, ok := t.levels[name]

@@ -32,8 +32,8 @@ type Quota struct {
 	Limit, Max, Min resources.List
 	// Used by assigned pods, and the part of it that is non-preemptible.
 	Used, NonPreemptibleUsed resources.List
-	// Shared: the limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
-	// beyond it, up to Max.
+	// Shared: the limit is the runtime, a share that depends on the demand of others. A unit can borrow beyond it, up to
+	// Max.
 	Shared bool
 	// Terms say how the runtime is computed. Then Limit is not the limit of a Shared level, and names at most
 	// resources.Jobs.
@@ -52,8 +52,8 @@ type Terms struct {
 	Part shares.Part
 	// Weight by which is shared what goes beyond min.
 	Weight resources.List
-	// ScalesMin: min shrinks where there is less than all min together. GuaranteesUsed: what is used is as good as min,
-	// and OwnUsed is what the quota's own pods use.
+	// ScalesMin: min shrinks if the total is less than all min together. GuaranteesUsed: used amounts are guaranteed like
+	// min. OwnUsed is the use of the quota's own pods.
 	ScalesMin, GuaranteesUsed bool
 	OwnUsed                   resources.List
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 )
 
-// runtimes feed the shares with what is observed, and with what units ask for.
+// runtimes pass observations and the demand of units to the shares.
 type runtimes struct {
 	shares *shares.Tree
 	// wants is, by quota, what units will request beyond their pods, those that wait included.
 	wants map[string]*resources.Sum
-	// touched are the quotas of which what is asked may have changed, news those whose limit has since they were told.
+	// touched are quotas whose demand may have changed. news are those whose limit has changed since the last report.
 	touched, news map[string]struct{}
 	moved         bool // a limit has changed since that was told
 }
@@ -61,7 +61,7 @@ func (r *runtimes) heldChanged(q *Quota) {
 	}
 }
 
-// settle computes the runtimes and returns the levels where they are not what they were.
+// settle computes the runtimes and returns the levels whose runtime has changed.
 func (r *runtimes) settle(t *Tree) (moved []string) {
 	for name := range r.touched {
 		if l, ok := t.levels[name]; ok && l.exists {
@@ -79,9 +79,9 @@ func (r *runtimes) settle(t *Tree) (moved []string) {
 	return moved
 }
 
-// askOf adds to what pods request what units will request. Units that wait in a quota apart are left out: its limit
-// does not depend on them, and Koordinator takes what is requested there, even by pods without a node, off the share of
-// all others, so that jobs which only wait there would starve real quotas.
+// askOf adds the demand of units to the requests of pods. Units that wait in a quota apart are left out, because its
+// limit does not depend on them. Koordinator subtracts all requests there from the shares of all others, even requests
+// of pods without a node. So pending jobs there would starve real quotas.
 func (r *runtimes) askOf(t *Tree, l *Level) shares.Demand {
 	if l.spec.Terms.Part == shares.Apart {
 		held := l.spec.Used.Add(t.ledger.Read(l.name).Outstanding().List())

@@ -82,11 +82,11 @@ type Route struct {
 	structure      int64
 }
 
-// Limits lists what a unit has to keep, the leaf's first.
+// Limits lists the limits of a unit, the leaf's first.
 //
-// ElasticQuota compares non-preemptible pods with the min of their own quota only. Min is a promise of capacity, and
-// what a parent promises to its children together is its own min: were it compared at the leaf alone, children whose
-// min adds up to more would be promised the same capacity twice, and nobody could take it back.
+// ElasticQuota compares non-preemptible pods with the min of their own quota only. Min is a promise of capacity, and a
+// parent promises its children at most its own min. Suppose that only the leaf were compared. Children whose min add up
+// to more would be promised the same capacity twice, and nobody could take it back.
 func (r *Route) Limits(nonPreemptible bool) []*Limit {
 	if nonPreemptible {
 		return r.strict
@@ -118,6 +118,22 @@ func (t *Tree) Structure() int64 { return t.structure }
 // Len is the number of levels that exist or are remembered.
 func (t *Tree) Len() int { return len(t.levels) }
 
+// Reader has what others may know of a tree.
+type Reader interface {
+	LimitOf(name string) (limit, promised resources.List)
+	Moved() []string
+	Levels(visit func(l *Level, asked *resources.Sum))
+}
+
+// Levels visits those that exist, in no order. asked is what units ask for there in addition to pods; nil for nothing.
+func (t *Tree) Levels(visit func(l *Level, asked *resources.Sum)) {
+	for name, l := range t.levels {
+		if l.exists {
+			visit(l, t.asks[name])
+		}
+	}
+}
+
 // AnyShared says whether there is a level beyond whose limit a unit may borrow.
 func (t *Tree) AnyShared() bool { return t.shared > 0 }
 
@@ -134,7 +150,7 @@ func (t *Tree) Set(q Quota) bool {
 	if !l.exists || l.spec.structural(&q) {
 		t.structure++
 	}
-	counted := l.exists // what is remembered of a quota that went is not
+	counted := l.exists // a remembered quota does not count
 	t.exists(l, true)
 	t.setParent(l, q.Parent)
 	former := l.spec
@@ -162,15 +178,16 @@ func (t *Tree) Delete(name string) bool {
 	l.spec = Quota{Name: name, Parent: l.spec.Parent, Max: l.spec.Max, Min: l.spec.Min}
 	t.runtimes.set(&l.spec)
 	t.forgetAsked(l)
-	if t.circular(l) {
-		// Its parents lead nowhere, and it would keep itself alive.
-		t.setParent(l, "")
+	for _, name := range t.ledger.Path(l.name) {
+		if at, known := t.levels[name]; known && at.spec.Parent == l.name {
+			t.setParent(l, "") // its parents lead back to it, and it would keep itself alive
+		}
 	}
 	t.prune()
 	return true
 }
 
-// VersionBelow changes when a level right below may have, or what one is owed, or what pods of units use there.
+// VersionBelow changes with the limits or guarantees of the levels right below, or with the use of units' pods there.
 func (l *Level) VersionBelow() [2]int64 {
 	return [2]int64{l.versionBelow, l.tree.ledger.Read(l.name).Charged()}
 }
@@ -232,14 +249,6 @@ func (t *Tree) setParent(l *Level, parent string) {
 	t.markNamed(before)
 	t.markNamed(t.ledger.Path(l.name))
 	t.forgetAsked(l)
-}
-
-// circular says whether the parents of a level lead back to it.
-func (t *Tree) circular(l *Level) bool {
-	return slices.ContainsFunc(t.ledger.Path(l.name), func(name string) bool {
-		at, ok := t.levels[name]
-		return ok && at.spec.Parent == l.name
-	})
 }
 
 // prune forgets the levels that do not exist and that nothing refers to.
@@ -332,8 +341,7 @@ func missing(leaf, name string) string {
 	return fmt.Sprintf("quota %q: its parent %q does not exist", leaf, name)
 }
 
-// Need is the vector of what a unit asks for: of what no limit names nothing, and so many places where units are
-// counted.
+// Need is the vector of a request: nothing of resources that no limit names, and as many jobs as places says.
 func (t *Tree) Need(request resources.List, places int64) []int64 {
 	need := make([]int64, t.numbers.Len())
 	for i, name := range t.numbers.Names() {

@@ -109,7 +109,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What is outstanding of a limit, in its own terms.
+// Outstanding amounts of a limit, in its own terms.
 func TestOutstandingOfALimit(t *testing.T) {
 	l := ledger.New()
 	tree := NewTree(l)
@@ -282,7 +282,7 @@ func TestLendingOfWhatIsOverspent(t *testing.T) {
 	require.Equal(t, Obstacle{tree.Route("a").Levels[0], "gpu", 1}, o)
 }
 
-// What a level asks for goes up to its max; at the top it is what all ask for.
+// The demand of a level is bounded by its max, and at the top it is the sum of all.
 func TestAskedUpToMax(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpu(3), Max: cpu(3)})
@@ -378,11 +378,11 @@ func TestLevelThatMoves(t *testing.T) {
 	require.EqualValues(t, 4, asked("root"))
 }
 
-// What is remembered of amounts equals a tree that is made anew of the same facts.
+// Cached amounts equal those of a new tree.
 func TestTreeEqualsANewOne(t *testing.T) {
 	t.Parallel()
 	names := []string{"root", "a", "b", "a1", "b1"}
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		l := ledger.New()
 		tree := NewTree(l)
 		quotas, asks, wants := map[string]Quota{}, map[string]int64{}, map[string]int64{}
@@ -456,7 +456,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 		for name := range quotas {
 			x, y := tree.Route(name), again.Route(name)
 			if x.Broken != "" || y.Broken != "" {
-				continue // levels that are remembered are not made anew
+				continue // a new tree does not remember levels
 			}
 			for i := range x.Levels {
 				p, q := x.Levels[i], y.Levels[i]
@@ -474,7 +474,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 	})
 }
 
-// Two views beside each other: in one three units are gone, in the other they are not, and the tree knows of neither.
+// Two views of one tree: in one, three units are gone. The other one and the tree do not change.
 func TestWouldItFitIfThreeWereGone(t *testing.T) {
 	l := ledger.New()
 	tree := NewTree(l)

@@ -18,8 +18,8 @@ package capacity
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 
-// View is what is free of the limits of a tree, for a caller that tries out what would be. What is claimed or returned
-// in one changes neither the tree nor another view. It is valid from Begin until the tree changes.
+// View has the free amounts of all limits of a tree, for a caller that tries out a decision. Claims and returns in a
+// View change neither the tree nor another View. It is valid from Begin until the tree changes.
 type View struct {
 	tree *Tree
 	// lends: it is of what is free for units that borrow.
@@ -31,8 +31,7 @@ type View struct {
 // room is what a view has of a limit, as of a round.
 type room struct {
 	round int64
-	// free is what is there if nobody claims anything, and left what the claims leave: the same slice while there are
-	// none.
+	// free is without claims, and left is after them. Both are the same slice while there are no claims.
 	free, left []int64
 	// own and spare are the memory of those two where the view owns them, to be used again.
 	own, spare []int64
@@ -108,7 +107,7 @@ func (v *View) Free(lim *Limit, number int) (free, claimed int64) {
 	return r.free[number], resources.SaturatingSub(r.free[number], r.left[number])
 }
 
-// Claim takes what a unit needs out of what is left to those behind it.
+// Claim subtracts the request of a unit from the amount that is left to those behind it.
 func (v *View) Claim(lim *Limit, need []int64) {
 	r := v.at(lim)
 	if len(need) == 0 {
@@ -154,9 +153,9 @@ func change(vector, by []int64, how func(a, b int64) int64) {
 	}
 }
 
-// Lending is a view of what is free of each level for a unit that goes beyond the limits. If the limit is a share, the
-// level lends up to max. All that is used, held, asked for by pods outside of waiting units, or kept by quotas that
-// lend nothing is subtracted, as if nobody else waited. What is claimed is subtracted as well.
+// Lending is a view of free amounts for a unit that goes beyond the limits. If the limit is a share, the level lends up
+// to max. Used, held, the requests of pods outside of pending units, and the part that quotas without lending keep are
+// subtracted. Claims are subtracted as well. Other pending units are ignored.
 type Lending struct{ view *View }
 
 // NewLending is of what a tree lends.
@@ -193,7 +192,7 @@ func (n Lending) Shut(l *Level) { n.at(l).shut = true }
 // IsShut says whether nothing is lent at a level.
 func (n Lending) IsShut(l *Level) bool { return n.at(l).shut }
 
-// Claim takes what a unit needs out of what is lent on every level of its path.
+// Claim subtracts the request of a unit from the lent amounts of every level of its path.
 func (n Lending) Claim(r *Route, need []int64) {
 	for _, l := range r.Levels {
 		n.view.Claim(&l.limit, need)

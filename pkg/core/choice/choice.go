@@ -48,8 +48,8 @@ func Listed(tree *capacity.Tree, names []string) (asks []decide.Ask) {
 	return asks
 }
 
-// Other is the ask with which the head that a pass tried last is admitted in place of its own; nil for its own, or if
-// it fits in no quota. fits says that it fits in its own.
+// Other is the ask with which the last head of a pass is admitted in place of its own. It is nil for its own ask, or if
+// the head fits in no quota. fits says that the head fits in its own.
 func Other[T any](
 	p *decide.Pass[T], rights *rightful.Book, own *decide.Ask, fits bool, others []decide.Ask,
 ) (other *decide.Ask) {

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 func TestNames(t *testing.T) {
@@ -76,10 +77,10 @@ type drawn struct{ least, most, used int64 }
 
 func gpus(amount int64) resources.List { return resources.FromMap(map[string]int64{"gpu": amount}) }
 
-// Where limits are no shares, the choice is the one that is written down: the first quota in which the unit fits within
-// min, else the first in which it fits. In trees of shares a unit is never admitted beyond max, nor beyond the total.
+// Without shares the choice is the documented one: the first quota in which the unit fits within min, else the first in
+// which it fits. In trees of shares a unit is never admitted beyond max, nor beyond the total.
 func TestOther(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		shared, total := rapid.Bool().Draw(t, "shared"), rapid.Int64Range(0, 20).Draw(t, "total")
 		tree := capacity.NewTree(ledger.New())
 		need := rapid.Int64Range(1, 4).Draw(t, "need")

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package choice says in which quota of a list a unit is admitted.
+// Package choice selects the quota in which a unit is admitted, if the unit lists several quotas.
 //
-// A unit waits, and claims, in the first quota of its list alone. When it has its turn it is admitted in the first one
-// of the list in which it fits within min. If there is none, it is admitted in the first one in which it fits.
+// A unit waits and claims only in the first quota of its list. At its turn the unit is admitted in the first quota of
+// the list where it fits within min. If there is none, it is admitted in the first quota where it fits.
 package choice

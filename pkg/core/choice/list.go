@@ -57,9 +57,9 @@ func Split(text string) (names []string) {
 	return names
 }
 
-// Names are the quotas in which a unit may be admitted in place of its own, in order: those that it lists, or else
-// those that its queue lists behind the unit's own. itself says that the unit lists them. A list of the queue is for
-// jobs whose pods get the label of the quota when they are resumed.
+// Names are the quotas in which a unit may be admitted in place of its own, in order. They are from the list of the
+// unit, or else from its queue's list behind the unit's own quota. itself says that the unit has a list. The list of a
+// queue holds only for jobs whose pods get the label of the quota when they are resumed.
 func Names(u *unit.Unit, q *queue.Spec) (names []string, itself bool) {
 	if u.Quotas != "" {
 		return behind(Split(u.Quotas), u.Quota), true
@@ -73,8 +73,8 @@ func Names(u *unit.Unit, q *queue.Spec) (names []string, itself bool) {
 // relabelled says that pods of the unit get the label of the quota that it is admitted in.
 func relabelled(u *unit.Unit) bool { return u.ConsumerManaged && !u.Unsuspendable }
 
-// Key is equal for units of a queue that are admitted in the same other quotas: empty for those that are admitted in
-// their own alone. A unit that lists them is parked for what one does not do that its queue lists for.
+// Key is equal for units of a queue that are admitted in the same other quotas, and empty for units without other
+// quotas. A list of the unit gives another key than the same list of the queue, because its faults park the unit.
 func Key(u *unit.Unit, q *queue.Spec) string {
 	names, itself := Names(u, q)
 	if itself && len(names) > 0 {

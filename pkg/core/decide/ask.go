@@ -37,7 +37,7 @@ type Ask struct {
 	NonPreemptible, Blocking, Observed bool
 	// Jobs is how much of a limit of jobs the head takes: 1, or 0 if it already holds quota.
 	Jobs int64
-	// Request is what Need says, and Total what the unit holds after it: more, if it holds quota already.
+	// Request is Need as a list. Total is the amount that the unit holds after it: more, if it holds quota already.
 	Request, Total resources.List
 }
 
@@ -110,7 +110,7 @@ func (g *Bundle) isLeaf(lim *capacity.Limit) bool {
 	})
 }
 
-// at sums, over the asks that have to keep a limit, what they request of a resource and what they hold after that.
+// at sums two amounts of a resource over the asks with a limit: the requests, and the held amounts after them.
 func (g *Bundle) at(lim *capacity.Limit, resource string) (request, total int64) {
 	for _, a := range g.Asks {
 		if slices.Contains(a.Limits, lim) {

@@ -16,9 +16,9 @@ limitations under the License.
 
 package decide
 
-// A head may be admitted in another quota than the one in which it waits. It asks for nothing there while it waits, so
-// a share of that quota is too small for it: a share follows what is asked for. Therefore it fits there as well if the
-// quotas on that path are guaranteed what it needs.
+// A head can be admitted in another quota than the one in which it waits. Its request is no demand there, so the
+// runtime of that quota can be too small. Therefore the head also fits if the quotas on that path are guaranteed enough
+// for it.
 
 // FitsElsewhere says whether the head that was tried last fits with an ask in another quota, together with the claims
 // ahead of it.

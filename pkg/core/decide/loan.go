@@ -18,26 +18,27 @@ package decide
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 
-// Loans keep shares from starving jobs that are larger than them (I6).
+// Loans keep shares from starving jobs that are larger than a share (I6).
 //
 // If the limit of a quota is its runtime, the capacity above all min is divided among all quotas that ask for it. A job
-// is admitted whole or not at all. So each share may be too small for the job that it is kept for, and all jobs wait
-// while nothing runs. Therefore the pass lends what no unit can use within the limits. A unit is admitted beyond the
-// runtime, up to max, if all of this holds:
+// is admitted whole or not at all. So each share can be too small for its job, and all jobs wait while nothing runs.
+// Therefore the pass lends capacity that no unit can use within the limits. A unit is admitted beyond the runtime, up
+// to max, if all of this holds:
 //
 //   - No pending unit fits within its limits: a round of lending follows a pass that admitted none.
-//   - No level of the loan is shut. A level is shut if a pending unit would fit on all its levels with nothing in use,
-//     and finds the capacity in use first on that level. Small loans could keep that unit pending without end. A
-//     level is shut as well for those behind a unit that claims to go beyond its share.
-//   - On each level up to the total the unit fits with all that is admitted, used, requested by pods of other
-//     workloads, or kept by quotas that lend nothing, as if no other unit were pending.
-//   - On each level it fits together with the whole request of each blocking unit ahead of it, and min allows it.
+//   - No level of the loan is shut. Otherwise small loans could keep a unit pending without end. A pending unit that
+//     would fit on all its levels with nothing in use shuts the first level where it is short. A unit that claims
+//     beyond its share also shuts its levels to the units behind it.
+//   - On each level up to the total the unit fits together with four amounts, as if no other unit were pending. These
+//     are the admitted, the used, the requested by pods of other workloads, and the part that quotas without lending
+//     keep.
+//   - On each level the unit fits together with the whole request of each blocking unit ahead of it, and min allows it.
 //
-// Units borrow in the order in which they are served, one after the other, with a pass in between. A loan ends with
-// its job.
+// Units borrow one after the other in the order in which they are served, with a pass in between. A loan ends with its
+// job.
 
-// Borrower returns the first head that may borrow what it asks for, if any may: with its own ask or, if that is not
-// nil, with one of its others. It follows a pass in which no head fit.
+// Borrower returns the first head that may borrow, if there is one. It borrows with its own ask or, if other is not
+// nil, with that. The call follows a pass in which no head fit.
 func (p *Pass[T]) Borrower(others func(T) []Ask) (of T, other *Ask, some bool) {
 	if !p.tree.AnyShared() {
 		return of, nil, false
@@ -112,8 +113,8 @@ func shut[T any](lending capacity.Lending, heads []Head[T], waits func(T) bool) 
 	}
 }
 
-// entitled says that a head would fit on all levels if nothing were in use, and finds the capacity in use first above
-// its own quota. Then nothing is lent on that level.
+// entitled says that a head would fit on all levels with nothing in use. The first level where it is short must be
+// above its own quota. Then nothing is lent on that level.
 func (h *Head[T]) entitled() bool {
 	if h.together || h.ofMin || h.Beyond() || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
 		return false

@@ -14,11 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package decide finds out which heads fit, in the order in which they are served.
+// Package decide evaluates heads in the order in which they are served: which one fits, which one claims, and which one
+// may borrow.
 //
-// A Pass is one look at all heads. It reads capacity through a View of its own, and writes claims into that View alone.
-// It knows amounts and limits: not the units, their phases, or their lines. The caller serves the heads in order, and
-// gives each a name of type T, by which heads and claims are known to it.
+// A Pass is one evaluation of all heads. It reads capacity through its own View, and writes claims only there. The
+// caller serves the heads in order and names each by a value of type T. The package knows amounts and limits. It must
+// not know units, phases or lines.
 package decide
 
 import (
@@ -74,12 +75,12 @@ type Head[T any] struct {
 	blocker        T
 }
 
-// Claim is the capacity that the first blocking head of a line waits for, one on each route, at each limit where it is
-// short. Heads behind it have to fit together with it.
+// Claim is the capacity that the first blocking head of a line waits for. There is one claim on each route, at each
+// limit where the head is short. Heads behind it have to fit together with the claim.
 //
-// In its own quota the head claims its whole request. Above, it claims at most what is free below: the rest has to be
-// freed below, and capacity that is freed below is free above as well. So no head claims, on a level that others share,
-// what its own quota could not give it.
+// In its own quota the head claims its whole request. Above, it claims at most the free amount below: the rest has to
+// be freed below first, and is then free above as well. So no head claims more on a shared level than its own quota
+// could give it.
 type Claim[T any] struct {
 	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its bundle.
 	Of, At T
@@ -154,9 +155,9 @@ func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped
 // Beyond says that a head which was found to fit goes beyond a share.
 func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].Beyond() }
 
-// Block has the head that Try found not to fit claim, unless another one of its line has a claim on its route
-// already, or it can never rightfully get so much. In a queue that does not block, only the first of a line keeps those
-// behind it waiting. It says whether the head claims.
+// Block lets the last head of Try claim, and says whether it does. It claims nothing if another head of its line has a
+// claim on its route already, or if it can never rightfully get its request. In a queue that does not block, only the
+// first of a line keeps those behind it waiting.
 func (p *Pass[T]) Block() bool {
 	h := &p.heads[len(p.heads)-1]
 	first := p.claimer(h.ask.Route) == nil
@@ -264,9 +265,8 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	return h
 }
 
-// claim claims for a head where it is short or, if it is admitted together with others, where their bundle is. A head
-// that goes beyond a share claims on its whole path: what it needs on one level would be gone when another level has
-// enough.
+// claim claims for a head at each limit where the head, or its bundle, is short. A head that goes beyond a share claims
+// on its whole path. Otherwise the capacity of one level would be gone when another level has enough.
 func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 	a := h.ask
 	if len(p.claims) < cap(p.claims) {
@@ -309,8 +309,8 @@ func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 	}
 }
 
-// lessen makes a vector no greater than what a level can get without anything being freed there, claims aside:
-// nothing if its own use has to fall first.
+// lessen reduces a claim to the amount that a level can get without anything being freed there, ignoring claims. The
+// amount is zero if the use of the level has to fall first.
 func (p *Pass[T]) lessen(h *Head[T], lim *capacity.Limit, index int, path []*capacity.Level, amounts []int64) {
 	for number := range amounts {
 		switch {
@@ -343,12 +343,8 @@ func (c *Claim[T]) passIn(binding *capacity.View) {
 
 // at is how much is claimed of a resource at a limit.
 func (c *Claim[T]) at(lim *capacity.Limit, number int) int64 {
-	i := slices.Index(c.limits, lim)
-	if i < 0 {
-		return 0
-	}
-	if amounts := c.amountsAt(i); number < len(amounts) {
-		return amounts[number]
+	if i := slices.Index(c.limits, lim); i >= 0 && number < len(c.amountsAt(i)) {
+		return c.amountsAt(i)[number]
 	}
 	return 0
 }

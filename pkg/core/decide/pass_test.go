@@ -22,12 +22,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/rightful"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
@@ -97,6 +99,33 @@ func TestHeadsFitBesideClaims(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A head that fits would fit with a smaller request as well, whatever is claimed ahead of it.
+func TestASmallerRequestFitsWhereALargerOneDoes(t *testing.T) {
+	effort.Check(t, func(t *rapid.T) {
+		amount := func(least, most int64, what string) int64 { return rapid.Int64Range(least, most).Draw(t, what) }
+		tree := capacity.NewTree(ledger.New())
+		tree.Set(capacity.Quota{Name: "root", Limit: cpu(amount(8, 20, "total")), Used: cpu(amount(0, 8, "used"))})
+		for _, of := range [][2]string{{"org", "root"}, {"a", "org"}, {"b", "org"}} {
+			quota := of[0]
+			tree.Set(capacity.Quota{Name: quota, Parent: of[1], Max: cpu(16), Min: cpu(amount(0, 4, "min of "+quota)),
+				Limit: cpu(amount(0, 12, "share of "+quota)), Used: cpu(amount(0, 6, "used of "+quota)), Shared: true})
+		}
+		rights, larger := rightful.New(tree), amount(1, 12, "ahead")
+		p, fitted := decide.New[int](tree, rights), false
+		for n := int64(12); n > 0; n-- {
+			p.Begin()
+			p.Line()
+			if !p.Try(0, ask(tree, "b", larger)) {
+				p.Block()
+			}
+			p.Line()
+			fits := p.Try(1, ask(tree, "a", n))
+			require.True(t, fits || !fitted, "%d does not fit where %d does", n, n+1)
+			fitted = fits
+		}
+	})
 }
 
 // A group is granted together or not at all. A head of it that blocks claims where the group is short.

@@ -30,11 +30,11 @@ type LimitKind string
 
 // Kinds of limits.
 const (
-	LimitMax     LimitKind = "max"     // what the quota may use at most
+	LimitMax     LimitKind = "max"     // most that the quota may use
 	LimitRuntime LimitKind = "runtime" // its fair share of what is there, below max
-	LimitTotal   LimitKind = "total"   // what the cluster, or the tree of quotas, has
-	LimitMin     LimitKind = "min"     // what it is guaranteed: the limit of what is non-preemptible
-	// LimitRightful is what a unit can get that goes beyond the share, while others use what they are guaranteed.
+	LimitTotal   LimitKind = "total"   // total of the cluster, or of the tree of quotas
+	LimitMin     LimitKind = "min"     // guarantee of the quota: the limit of non-preemptible units
+	// LimitRightful bounds a unit that goes beyond the share: the amount of a level while others use their guarantees.
 	LimitRightful LimitKind = "rightful"
 )
 
@@ -50,7 +50,7 @@ type Shortage struct {
 	Never bool
 	// Beyond: the unit may go beyond the shares on its path.
 	Beyond bool
-	// TooLarge: the unit asks for more than Rightful, what the level can get while others use what they are guaranteed.
+	// TooLarge: the unit asks for more than Rightful, the amount of the level while others use their guarantees.
 	TooLarge bool
 	Rightful int64
 	// Limit bounds Used + Outstanding. Max and Min are those of the quota, if it names the resource.
@@ -59,13 +59,13 @@ type Shortage struct {
 	Used            int64 // by assigned pods, of queued jobs or not
 	UsedByUnits     int64 // the part of Used that is pods of queued jobs
 	UsedByOthers    int64 // the rest
-	Outstanding     int64 // what admitted units hold beyond their assigned pods
+	Outstanding     int64 // held quota of admitted units beyond their assigned pods
 	Claimed         int64 // by blocking units ahead that wait for it as well
-	Guaranteed      int64 // what levels below it that the unit does not draw on are guaranteed, and do not use
+	Guaranteed      int64 // unused guarantees of levels below that the unit does not draw on
 	Unusable        int64 // free on nodes that take no pods, in the whole cluster; shares are of what is left
-	Request, Total  int64 // Total is what the unit asks for and what it holds already
+	Request, Total  int64 // Total is Request and the held amount
 	Free            int64 // Limit - Used - Outstanding - Guaranteed; negative where more is in use than allowed
-	Missing         int64 // what has to be freed here before the unit fits together with the claims ahead of it
+	Missing         int64 // amount to free here before the unit fits together with the claims ahead of it
 	// ClaimedBy is the key of the first of those units, and ClaimedIn its queue if that is another one.
 	ClaimedBy, ClaimedIn string
 	// Overspent: the unit asks for nothing of it, and nothing is admitted until more is free.
@@ -173,8 +173,8 @@ func (sh *Shortage) addClaim(amount int64, by, in string) {
 	}
 }
 
-// namesAt are the resources of which a bundle may lack something at a limit, sorted: those that the limit names, and
-// those of which it asks for more than max.
+// namesAt are the resources that a bundle may lack at a limit, sorted: those that the limit names, and those whose
+// request is above max.
 func (g *Bundle) namesAt(lim *capacity.Limit) []string {
 	var names []string
 	for _, it := range lim.List().Items() {

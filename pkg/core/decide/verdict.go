@@ -58,8 +58,8 @@ func (r *rooms) verdictOf(a *Ask, need []int64, behind bool) verdict {
 	return v
 }
 
-// measure compares a request with its limits. The leaf's come first. If it is larger than what is left of a share,
-// and may go beyond that, the answer is what is short then.
+// measure compares a request with its limits, the leaf's first. If a request that may go beyond shares is larger than
+// the rest of a share, the answer has the shortages beyond it.
 func (v *verdict) measure(r *rooms, a *Ask, need []int64) {
 	for p := range a.parts(need) {
 		number, claimed, short := v.shortWithin(r, a, p)
@@ -94,16 +94,21 @@ func (v *verdict) measureTogether(r *rooms, g *Bundle) {
 	}
 }
 
-// goBeyond has the verdict be about a request beyond shares, if it may go there.
+// goBeyond has the verdict be about a request beyond shares, if it may go there. A request within its shares that only
+// claims keep out fits where a larger one would.
 func (v *verdict) goBeyond(r *rooms, parts iter.Seq[part], path []*capacity.Level) {
 	v.Reach = r.rights.Reach(r.all, parts)
-	if v.Exceeds = v.Exceeds && !v.behind; !v.Beyond() {
+	claimed := !v.Exceeds && v.short == nil
+	if v.Exceeds = v.Exceeds && !v.behind; v.behind || !v.Beyond() && !claimed {
 		return
 	}
-	*v = verdict{Reach: v.Reach}
+	beyond := verdict{Reach: v.Reach}
 	for p := range parts {
 		number, claimed, short := r.rights.Short(r.all, p, path)
-		v.note(p.Limit, number, claimed, short)
+		beyond.note(p.Limit, number, claimed, short)
+	}
+	if v.Exceeds || beyond.fits() {
+		*v = beyond
 	}
 }
 

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package eligibility has the rules about a group: whether any unit of it may be admitted, however much is free. Each
-// rule is a pure function of Facts, with its reason and its sentence next to it. The package knows no units, and not
-// what is in use.
+// Package eligibility has the rules about one group: reasons that keep all of its units out, however much is free.
+//
+// Look here for an unknown quota, a request above max, or a check of an extension. Each rule is a pure function of
+// Facts and has its reason and its sentence next to it. Rules must not look at single units or at used amounts.
 package eligibility

@@ -50,8 +50,8 @@ func (f Facts) quota() string { return f.Ask.Leaf().Name() }
 // Exclusion is why no unit of a group may be admitted. Without a reason nothing keeps them out.
 type Exclusion struct {
 	unit.Finding
-	// Message is the finding in words. If the finding has a level, the numbers take the place of the words: a unit would
-	// hold Total of the resource, and the level may never have more than Most.
+	// Message is the finding in words. If the finding has a level, numbers replace the words: a unit would hold Total of
+	// the resource, and the level can have Most.
 	Message     string
 	Total, Most int64
 }
@@ -63,8 +63,8 @@ func excluded(reason unit.Reason, format string, values ...any) Exclusion {
 // rule has the name of what holds, as in queueIsKnown. It returns what follows if that does not hold.
 type rule func(f Facts) Exclusion
 
-// rules are in order: the first that a group breaks gives the reason. The quota comes first: the default queue of a
-// quota that does not exist does not exist either, and the quota is what its owner has to make.
+// rules are in order: the first broken rule gives the reason. The quota comes first. A missing quota has no default
+// queue either, and its owner has to create the quota.
 var rules = []rule{
 	quotaIsKnown, quotaIsOpen, queueIsKnown, queueAcceptsQuota, listIsOpen, policyIsKnown, isWithinMax, isWithinMin,
 	isChecked, checksAreAnswered, queueIsNotHeld,

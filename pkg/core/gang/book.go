@@ -38,9 +38,9 @@ type Book[U comparable] struct {
 type fact int
 
 const (
-	present fact = iota // it is not over
-	holding             // it holds quota
-	cleared             // it was let go, or may be as far as its own checks say
+	present fact = iota // its unit is not over
+	holding             // its unit holds quota
+	cleared             // its unit is released, or has passed its own checks
 	facts
 )
 
@@ -202,8 +202,8 @@ func (b *Book[U]) Part(u U) {
 	b.prune(name)
 }
 
-// Members are the units that are decided together with one in line, in the order of their keys; none if its gang group
-// is not whole. together is false if the unit is decided alone, for all gangs hold quota.
+// Members are the units that are decided together with a unit in line, ordered by their keys. There are none if its
+// gang group is not whole. together is false if the unit is decided alone, because all gangs hold quota.
 func (b *Book[U]) Members(u U) (members []U, together bool) {
 	in := b.spec(u)
 	g := b.group(GroupOf(in))

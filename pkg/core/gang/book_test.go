@@ -32,7 +32,7 @@ type scene struct {
 	units []*unit.Unit
 }
 
-// newScene reads units, one in a text: the key, the gangs of its own out of x, y and z, and what is true of it.
+// newScene reads units, one in a text: the key, its own gangs out of x, y and z, and its facts.
 func newScene(t *testing.T, texts ...string) *scene {
 	t.Helper()
 	s := &scene{Book: NewBook(func(u *unit.Unit) *unit.Unit { return u })}
@@ -67,7 +67,6 @@ func newScene(t *testing.T, texts ...string) *scene {
 	return s
 }
 
-// end takes all units out.
 func (s *scene) end(t *testing.T) {
 	t.Helper()
 	for _, u := range s.units {

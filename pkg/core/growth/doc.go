@@ -14,11 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package growth says how much an admitted unit is to hold, and what it asks for beyond that.
+// Package growth computes how much an admitted unit holds, and how much it asks for beyond that.
 //
-// A unit holds what it asked for when it was admitted. An adopted unit holds what was bound then. The job may ask for
-// more while it runs, and so may its pods: the unit waits for that in its line, behind those that came before it asked.
-// While it waits, it goes on with what it holds, which it never loses over a growth. If the job asks for less, the unit
-// gives the rest back without waiting. Until a write of an amount is confirmed, the unit holds the greater of both
-// amounts. A unit with several sizes asks for at most what it was admitted with. To let it grow, give it one size.
+// A unit holds its request at the time of its admission. An adopted unit holds the request of the pods that were bound
+// at that time. If the job or its pods ask for more later, the unit is in line again for the difference, and keeps what
+// it holds. If the job asks for less, the unit gives the difference back at once. Until a write of a new amount is
+// confirmed, the unit holds the greater of both amounts.
+//
+// A unit with several sizes never asks for more than it was admitted with. Its owner must give it one size to let it
+// grow.
 package growth

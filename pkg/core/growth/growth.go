@@ -22,9 +22,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Expected bounds what a unit holds by its pods that are still to come. While it holds quota these are as many as its
-// object says: what a job that has become smaller does not need is free once that is written, and not before, since the
-// job may become greater again until then (I1).
+// Expected bounds held quota by the pods that are still expected. While the unit holds quota, they are as many as its
+// object says. If a job has become smaller, the difference is free once that is written. Until then the job may become
+// greater again (I1).
 func Expected(u *unit.Unit, holds bool) unit.Expected {
 	x := u.Expected
 	if holds && x.Pods > 0 {
@@ -60,7 +60,7 @@ type Size struct {
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
 	// are no reason. fewer: it is for fewer pods than its object says.
 	shrinks, fewer bool
-	// unrecorded: the object does not say what it holds. adopted: then it is what is bound, else what is asked for.
+	// unrecorded: the object has no held amount. adopted: then the request of bound pods counts, else the whole request.
 	unrecorded, adopted bool
 }
 
@@ -82,7 +82,7 @@ func SizeOf(u *unit.Unit, held resources.List, charges *ledger.Charges) Size {
 	return s
 }
 
-// Write is what the unit is to hold without asking for anything: less than now, or what its pods use already.
+// Write is the amount to hold without asking: less than now, or the use of its pods.
 func (s *Size) Write() (next resources.List, other bool) {
 	switch {
 	case s.unrecorded && s.adopted && !s.used.IsZero():

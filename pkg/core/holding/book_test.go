@@ -144,9 +144,10 @@ func TestUntilWhenPodsAreOnTheirWayOut(t *testing.T) {
 			b.SetPod(epoch, "ns/u", two)
 			b.Release(epoch, "ns/u")
 			b.Keep(epoch.Add(time.Second), "ns/u", nil)
-			uses := b.Uses()
-			require.Len(t, uses, 1)
-			require.Equal(t, epoch.Add(tc.want), uses[0].LeavesBy)
+			use, some := b.Use("ns/u")
+			require.True(t, some)
+			require.Equal(t, epoch.Add(tc.want), use.LeavesBy)
+			require.Equal(t, []string{"ns/u"}, b.Users())
 		})
 	}
 }
@@ -154,15 +155,19 @@ func TestUntilWhenPodsAreOnTheirWayOut(t *testing.T) {
 // A job is made again for another quota, and pods of the former one are leaving theirs. They are no use of the new one.
 func TestPodsThatLeaveUseTheirOwnQuota(t *testing.T) {
 	b := newBook()
+	uses := func() resources.List {
+		use, _ := b.Use("ns/u")
+		return use.Amount
+	}
 	former := podOf("former")
 	former.Quota, former.Former, former.Leaving, former.LeavingSince = "b", true, true, epoch
 	b.SetPod(epoch, "ns/u", former)
-	require.Equal(t, cpu(4), b.Uses()[0].Amount)
+	require.Equal(t, cpu(4), uses())
 	former.Quota = "a"
 	b.SetPod(epoch, "ns/u", former)
-	require.Equal(t, cpu(6), b.Uses()[0].Amount)
+	require.Equal(t, cpu(6), uses())
 	b.DeletePod("ns/u", "former")
-	require.Equal(t, cpu(4), b.Uses()[0].Amount)
+	require.Equal(t, cpu(4), uses())
 }
 
 // For a while the successor of a pod that is being deleted may go ahead of it. Then the pod counts as any other.

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package holding keeps what units hold, their pods, and the queues in which both count.
+// Package holding keeps held quota of units, their pods, and the queues in which both count.
 //
-// A Book is the one writer of the ledger. It tells the tree of quotas where something has changed. A unit that holds
-// quota counts in its queue and for its namespace; pods on nodes keep that count when their unit gives its quota back.
+// A Book is the only writer of the ledger, and tells the tree of quotas which levels changed. A unit that holds quota
+// counts in its queue and its namespace. Its pods on nodes keep that count after the unit gives its quota back.
 package holding

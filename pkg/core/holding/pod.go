@@ -59,12 +59,11 @@ func (p Pod) inLedger(now time.Time) ledger.Pod {
 	}
 }
 
-// replacementGrace is for how long the successor of a pod may start before it.
+// replacementGrace is how long the successor of a deleted pod may start before the pod is gone.
 //
-// A pod that is being deleted stays on its node for as long as its owner likes: a long grace period or a finalizer
-// keeps it there. For this time its successor may start before it is gone, so that a job need not wait for it. After
-// that the pod counts again as what its unit holds, and its successor is growth. The ledger lets one generation of
-// successors start early: see grants.
+// A deleted pod stays on its node for as long as its owner likes, by a long grace period or a finalizer. For this time
+// its successor may start already, so that a job need not wait. After that the pod counts as held quota again, and its
+// successor is growth. The ledger lets one generation of successors start early: see grants.
 const replacementGrace = 2 * time.Minute
 
 // leaver is a pod on a node whose successor may go ahead of it, until a time.

@@ -26,11 +26,11 @@ import (
 
 // remnant is the place of a unit that holds nothing while pods of it are on nodes.
 //
-// A job can end without its pods: its owner deletes it and orphans them, or a finalizer keeps them. Then its unit holds
-// nothing, and its pods are charged as those of any workload. If they kept no place, a queue that admits one job would
-// run as many as its users abandon. So pods on nodes keep the place of their unit in its queue, for its namespace and
-// among the jobs of its quota, until the last of them is gone. If the unit is admitted again while some of them run, it
-// has one place: they are its pods, and count as what it holds.
+// A job can end without its pods: its owner deletes and orphans it, or a finalizer keeps them. Then its unit holds
+// nothing, and its pods are charged like those of any workload. If they kept no place, a queue that admits one job
+// would run as many as its users abandon. So pods on nodes keep the place of their unit, in its queue, its namespace
+// and the jobs of its quota. The place ends with the last pod. If the unit is admitted again while some of them run, it
+// has one place: they are its pods, and count as held quota.
 type remnant struct {
 	Place
 	// queued is false where nobody knows the queue: the unit went before this process began.

@@ -17,8 +17,8 @@ limitations under the License.
 package holding
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -34,20 +34,21 @@ type Use struct {
 	LeavesBy       time.Time
 }
 
-// Stays says that it holds nothing, and that nobody gives back what its pods use.
-func (u *Use) Stays(now time.Time) bool { return !u.Holds && !now.Before(u.LeavesBy) }
+// Use is that of one unit, if it holds quota or has pods on nodes.
+func (b *Book) Use(key string) (use Use, some bool) {
+	if at, held := b.places[key]; held {
+		return Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), Holds: true}, true
+	}
+	at, kept := b.remnants[key]
+	if !kept {
+		return use, false
+	}
+	by, deleted := b.leavesBy(key, &at)
+	amount := b.ledger.Uses(key, at.Quota)
+	return Use{Key: key, Quota: at.Quota, Amount: amount, LeavesBy: by, Deleted: deleted}, true
+}
 
-// Uses are those of all units that hold quota or have pods on nodes, by their keys. They cost O(n log n).
-func (b *Book) Uses() []Use {
-	uses := make([]Use, 0, len(b.places)+len(b.remnants))
-	for key, at := range b.places {
-		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: b.ledger.Uses(key, at.Quota), Holds: true})
-	}
-	for key, at := range b.remnants {
-		by, deleted := b.leavesBy(key, &at)
-		amount := b.ledger.Uses(key, at.Quota)
-		uses = append(uses, Use{Key: key, Quota: at.Quota, Amount: amount, LeavesBy: by, Deleted: deleted})
-	}
-	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Key, b.Key) })
-	return uses
+// Users are the keys of all units that hold quota or have pods on nodes.
+func (b *Book) Users() []string {
+	return slices.AppendSeq(slices.Collect(maps.Keys(b.places)), maps.Keys(b.remnants))
 }

@@ -14,11 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package ledger knows who holds what on the quota tree.
+// Package ledger sums held quota on the quota tree.
 //
-// A unit holds what it was admitted with. As its pods are assigned, their part moves to Koordinator's used
-// and what is left is outstanding: per unit and resource max(0, held - assigned). The ledger keeps the sum
-// of what is outstanding at every level, exactly, under reversible operations: Reserve and Release, SetPod and
-// DeletePod, each O(depth x resources). Facts may come in any order and lead to the same sums (I7, I8). Read
-// tells the sums of a level.
+// A unit holds the amount of its admission. As its pods are assigned, their part moves to Koordinator's used, and the
+// rest is outstanding: max(0, held - assigned), per unit and resource. The ledger keeps the exact sum of outstanding
+// amounts at every level. Reserve and Release, SetPod and DeletePod are reversible, and cost O(depth x resources).
+// Events in any order lead to the same sums (I7, I8). Read returns the sums of a level.
 package ledger

@@ -42,8 +42,8 @@ type entry struct {
 	counted                 bool
 }
 
-// podSet are some pods of one unit, with the sums by level of those that are not leaving, so that the level of the unit
-// may come later or change.
+// podSet has some pods of one unit. The sums by level are of those that are not being deleted, so that the level of the
+// unit can come later or change.
 type podSet struct {
 	pods map[string]Pod
 	sums map[string]*podSum
@@ -234,18 +234,22 @@ func (l *Ledger) Charges(key, at string) Charges {
 	return c
 }
 
-// Uses is what a unit keeps from others at a level: what it holds there and has no pods for, and what its pods on nodes
-// ask for there, those that are leaving among them.
+// Uses is the amount that a unit keeps from others at a level. It is held quota without pods, and the requests of its
+// pods on nodes there, deleted ones included.
 func (l *Ledger) Uses(key, at string) resources.List {
 	e, ok := l.entries[key]
 	if !ok {
 		return resources.List{}
 	}
 	here := e.assigned.at(at)
-	uses := here.all.List().Add(here.leaving.List())
+	var uses resources.List
 	if e.reserved && e.level == at {
-		outstanding, _ := e.outstanding()
-		uses = uses.Add(outstanding)
+		uses, _ = e.outstanding()
+	}
+	for _, pods := range []*resources.Sum{&here.all, &here.leaving} {
+		if !pods.IsZero() {
+			uses = uses.Add(pods.List())
+		}
 	}
 	return uses
 }

@@ -25,11 +25,12 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// grants say which pods of one unit may go: together at most what the unit may use where it holds quota. A pod that was
-// let go counts until it is gone, or is leaving; so do pods that nobody let go and that are assigned all the same,
-// whatever quota they are charged to: its owner may change the label that says so while the pod runs. One generation of
-// successors goes ahead of pods that are leaving: what these ask for beyond what the unit may use counts as well. The
-// others wait, in the order of their UIDs, until there is room.
+// grants say which pods of one unit may be scheduled: together at most the amount that the unit may use in its quota. A
+// pod with a grant counts until it is gone or being deleted. Assigned pods without a grant count too, whatever quota
+// they are charged to, because their owner may change that label while a pod runs.
+//
+// One generation of successors passes before pods that are being deleted. Their request beyond the amount of the unit
+// counts as well. Other pods wait in the order of their UIDs until there is room.
 type grants struct {
 	open bool
 	upTo resources.List
@@ -184,7 +185,7 @@ func (e *entry) roomFor(request resources.List) bool {
 	return true
 }
 
-// grantAnew takes back what was granted and grants what there is room for now. It costs as much as the unit has pods.
+// grantAnew takes all grants back and grants again. The cost grows with the number of pods of the unit.
 func (l *Ledger) grantAnew(unit string, e *entry) {
 	g := &e.grants
 	for uid := range e.assigned.pods {

@@ -24,6 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 func pod(uid string, cpus int64) Pod { return Pod{UID: uid, Level: "team", Request: cpu(cpus)} }
@@ -146,10 +147,10 @@ func TestAPodThatIsChargedElsewhereStandsForItsUnit(t *testing.T) {
 	require.True(t, l.Granted("u", "c"))
 }
 
-// What is let go asks together for no more than the unit may use, unless others run that nobody let go; and whoever
-// listens to Grants knows who may go.
+// Pods with a grant ask together for at most the amount of the unit, unless pods without a grant run. A listener of
+// Grants knows all pods that may be scheduled.
 func TestGrantsKeepWithinWhatIsHeld(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		l := New()
 		told := map[string]bool{}
 		l.Reserve("u", "team", cpu(6), false)

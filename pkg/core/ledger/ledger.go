@@ -70,7 +70,7 @@ type level struct {
 	children map[*level]struct{}
 }
 
-// sums are what units hold beyond their assigned pods, and what their assigned pods use.
+// sums are outstanding amounts of units, and the use of their assigned pods.
 type sums struct{ outstanding, assigned amounts }
 
 func (s *sums) add(o *sums) {
@@ -163,8 +163,7 @@ func (l *Ledger) Release(key string) bool {
 	return changed
 }
 
-// assign has an assigned pod of the unit be as given, in place of what it was before; nil for one that is not assigned
-// any more.
+// assign replaces an assigned pod of the unit; nil for one that is no longer assigned.
 func (l *Ledger) assign(e *entry, podUID string, p *Pod) bool {
 	former, known := e.assigned.pods[podUID]
 	if p == nil && !known || p != nil && known && former.same(*p) {
@@ -228,6 +227,9 @@ func (r Reading) OutstandingNonPreemptible() *resources.Sum {
 
 // Assigned is what assigned pods of units use at or below the level, whether or not their unit holds anything.
 func (r Reading) Assigned() *resources.Sum { return &r.of.total.assigned.all }
+
+// AssignedHere is the part of Assigned that is charged exactly here.
+func (r Reading) AssignedHere() *resources.Sum { return &r.of.direct.assigned.all }
 
 // Charged is another number after each change of what assigned pods use at or below the level; zero for none.
 func (r Reading) Charged() int64 { return r.of.charged }

@@ -307,7 +307,7 @@ func rebuilt(l *Ledger) *Ledger {
 // The ledger equals its rebuild after every operation, and the order of facts does not matter (I7, I8).
 func TestLedgerEqualsRebuild(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		l, f := New(), newFacts()
 		for range rapid.IntRange(1, effort.Steps(40)).Draw(t, "operations") {
 			f.step(t, l)
@@ -399,7 +399,7 @@ func (f *facts) below(at, level string) bool {
 	return false
 }
 
-// BenchmarkLedger: the operations of one unit on a tree of some depth, beside very many others that hold something.
+// BenchmarkLedger: the operations of one unit on a tree of some depth, while very many others hold quota.
 func BenchmarkLedger(b *testing.B) {
 	list := resources.FromMap(map[string]int64{"cpu": 1000, "memory": 1 << 30})
 	for _, depth := range []int{2, 4, 8} {

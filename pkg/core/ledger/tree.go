@@ -39,8 +39,8 @@ func (l *Ledger) prune(name string) {
 	}
 }
 
-// Path lists the level and its ancestors, from the bottom. A parent link that leads back into the path ends
-// it, so that declarations that contradict each other for a moment are harmless in any order.
+// Path lists the level and its ancestors, from the bottom. A parent that is already in the path ends it, so
+// contradictory declarations do no harm in any order.
 func (l *Ledger) Path(at string) []string {
 	path := make([]string, 0, 4)
 	for at != "" && !contains(path, at) {
@@ -63,8 +63,7 @@ func (l *Ledger) path(lv *level) []*level {
 	return l.walked
 }
 
-// SetParent declares what is above a level; "" for nothing. What is outstanding or assigned below the level moves with
-// it.
+// SetParent declares the level above; "" for none. Outstanding and assigned amounts below the level move along.
 func (l *Ledger) SetParent(name, parent string) {
 	lv := l.level(name)
 	if lv.parent == parent {

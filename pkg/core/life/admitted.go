@@ -24,7 +24,7 @@ import (
 // keeps are the rules that an admitted unit must not break, in order. A unit that breaks one loses its admission.
 var keeps = []rule{
 	alone(consumerIsNear), jobIsNotGone, isActive, standsForItsJob, queueDoesNotDrain, staysInItsQuota, isAnsweredFor,
-	isNotTaken,
+	isNotPreempted,
 }
 
 // keepsObserved are those that an admitted observed unit must not break. Nobody else has it lose its admission, since
@@ -56,8 +56,8 @@ func queueDoesNotDrain(f *Facts) breach {
 	return broken(unit.ReasonQueueDrained, "queue %q takes back what it has admitted", f.Unit.Queue)
 }
 
-// staysInItsQuota has a unit that names another quota than it holds quota in wait for that one, as soon as none of its
-// pods is on a node. Until then it stays where its pods are charged.
+// staysInItsQuota moves a unit that names another quota than it holds into line there, as soon as no pod of it is on a
+// node.
 func staysInItsQuota(f *Facts) breach {
 	if !f.Unit.Leaves() || f.Pods.Assigned > 0 {
 		return breach{}
@@ -66,8 +66,8 @@ func staysInItsQuota(f *Facts) breach {
 		"the job names quota %q now; it gives back what it holds in quota %q and waits", f.Unit.MovesTo, f.Unit.Quota)
 }
 
-// isAnsweredFor has a unit that was let go and holds nothing wait in line, if admission checks have to answer for all
-// that it asks for. It could not get that as growth, and has nothing to lose.
+// isAnsweredFor returns a released unit that holds nothing to its line, if admission checks have to answer for its
+// whole request. Such a request cannot be growth, and the unit has nothing to lose.
 func isAnsweredFor(f *Facts) breach {
 	u := f.Unit
 	if !u.Phase.Releases() || !u.Wants().IsZero() || u.Request.IsZero() || len(AdmissionChecks(f)) == 0 ||
@@ -78,9 +78,9 @@ func isAnsweredFor(f *Facts) breach {
 		"answer for; it waits to be admitted with that", u.Request)
 }
 
-// isNotTaken has a unit give what it holds to one that has the right to it, see package reclaim.
-func isNotTaken(f *Facts) breach {
-	switch by := f.TakenBy; {
+// isNotPreempted evicts a unit for its preemptor, which has the right to that, see package reclaim.
+func isNotPreempted(f *Facts) breach {
+	switch by := f.PreemptedFor; {
 	case by == "" || keepsPods(f):
 		return breach{}
 	case by == f.Unit.Quota: // one of higher priority
@@ -92,8 +92,8 @@ func isNotTaken(f *Facts) breach {
 	}
 }
 
-// keepsPods says that a unit has pods on nodes that cannot be taken away: those that nobody owns, whose unit has no
-// consumer, and those of a job that cannot be suspended.
+// keepsPods says that a unit has pods on nodes that nobody can remove: the unit has no consumer, or its job cannot be
+// suspended.
 func keepsPods(f *Facts) bool {
 	return (f.Unit.Consumer == unit.Consumer{} || f.Unit.Unsuspendable) && f.Pods.Assigned > 0
 }

@@ -93,7 +93,7 @@ func TestIsAnsweredFor(t *testing.T) {
 	})
 }
 
-// What an admitted unit says of pods that nothing lets go, after it had a minute.
+// An admitted unit reports pods that nothing releases after a minute.
 func TestNotice(t *testing.T) {
 	elsewhere := func(f *Facts) { f.Pods.Elsewhere = 1 }
 	with := func(now time.Duration, but ...func(*Facts)) func(*Facts) {

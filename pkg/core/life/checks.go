@@ -25,11 +25,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
-// Reserved. A queue names them. They are asked again each time that quota is reserved, in the write that reserves it:
-// what was answered about a former reservation says nothing about this one. A check that had let a unit go may take
-// that back while the unit holds quota, since what the check answered for may go while the job runs, such as nodes that
-// were made for the job.
+// A queue names admission checks. A unit is Reserved between the reservation of its quota and the answers of all its
+// checks. The write that reserves quota resets the answers, because an answer about a former reservation says nothing
+// about this one. A check can take back its answer while the unit holds quota: nodes made for the job, for example, can
+// disappear while the job runs.
 
 // AdmissionChecks are those that a unit has to pass. An observed unit passes none: checks make nodes.
 func AdmissionChecks(f *Facts) (out []queue.AdmissionCheck) {
@@ -161,8 +160,8 @@ func said(a unit.CheckAnswer, what string) string {
 	return text
 }
 
-// reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
-// of its gang group, for as long as the slowest of its own may take.
+// reservedExpiry is the time-out of a reserved unit that waits for its checks. A unit that waits for checks of its gang
+// group has as long as its own slowest check.
 func reservedExpiry(f *Facts, heldBack bool) (x Expiry) {
 	if heldBack {
 		x.Timeout, x.Reason, x.OfGroup = slowest(AdmissionChecks(f)), unit.ReasonCheckTimeout, true
@@ -190,9 +189,9 @@ func slowest(checks []queue.AdmissionCheck) (longest time.Duration) {
 	return longest
 }
 
-// withdrawal is what follows for a released unit from an answer that was taken back since: it was Ready about what it
-// holds, and is Retry or Rejected. Anything else changes nothing, so that a unit runs on whatever becomes of its check.
-// Pods that cannot be taken away stay, and so does their unit.
+// withdrawal is the consequence of an answer that was taken back from a released unit: it was Ready, and is Retry or
+// Rejected now. Other changes of an answer have no effect, so a unit runs on if its check disappears. Pods that nobody
+// can remove stay, and so does their unit.
 func withdrawal(f *Facts) (v ruling) {
 	if f.Unit.Checks == nil || keepsPods(f) {
 		return v

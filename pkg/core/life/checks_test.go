@@ -24,7 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// What follows from the answers about a reserved unit: it passes, it waits, or it loses its reservation.
+// The answers about a reserved unit decide: it passes, it waits, or it loses its reservation.
 func TestReserved(t *testing.T) {
 	const (
 		loses = "holds 4, writes its loss"

@@ -31,9 +31,9 @@ type Write uint8
 // The writes, in the order in which they are made.
 const (
 	WriteNothing Write = iota
-	WriteLoss          // it loses what it holds
-	WriteRelease       // it has passed its admission checks: its pods may go
-	WriteSize          // it holds another amount, which it need not ask for
+	WriteLoss          // the unit loses its held quota
+	WriteRelease       // the unit has passed its admission checks and is released
+	WriteSize          // the unit holds another amount, without asking for it
 )
 
 // Class is where a unit belongs.
@@ -118,7 +118,7 @@ func (c *Class) waitForTimes(f *Facts, x Expiry) {
 	c.Again = ordered.Earlier(c.Again, x.At)
 }
 
-// fit has an admitted unit hold what it should, and wait for what it lacks.
+// fit sets the held amount of an admitted unit, and the growth that it waits for.
 func (c *Class) fit(f *Facts) {
 	if disbelieved(f.Unit) || f.Unit.Observed || !f.Unit.Phase.Holds() || !f.Holds {
 		return
@@ -133,7 +133,7 @@ func (c *Class) fit(f *Facts) {
 	case !other && grows.Need.IsZero():
 	case f.refused():
 		c.Again = ordered.Earlier(c.Again, f.Refused.Until)
-	case c.Write == WriteRelease: // what it asks for beyond what it holds waits for that
+	case c.Write == WriteRelease: // growth waits for the release
 	case other:
 		c.Write, c.Next, c.NextPods = WriteSize, next, s.Pods
 	default:
@@ -142,9 +142,9 @@ func (c *Class) fit(f *Facts) {
 	}
 }
 
-// since is when a unit began to ask for more than it holds. That is its place in the line, for as long as it asks for
-// any: with the age of its job, a small one that came early would grow ahead of all that came since. A new process
-// reads the time in the object, which says it soon after.
+// since is when a unit began to ask for more than it holds. It orders the unit in its line for as long as the unit asks
+// for any more. By the age of its job, a small job that came early would grow ahead of all later ones. A new process
+// reads the time from the object, which has it soon after.
 func since(f *Facts, asks bool) ordered.Moment {
 	switch {
 	case !asks:

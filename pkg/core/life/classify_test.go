@@ -25,7 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// A unit holds what its object says, gives back what is not asked for any more, and waits for what it asks for beyond.
+// A unit holds the amount of its object, gives the rest back if it asks for less, and waits for growth.
 func TestGrowth(t *testing.T) {
 	asks := func(request, pods int64) func(*Facts) {
 		return func(f *Facts) { f.Unit.Request, f.Unit.Pods = cpu(request), pods }

@@ -14,7 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package life has the rules about one unit: whether it may be in line, whether its pods may start, and what takes its
-// admission away. Each rule is a pure function of Facts, with its reason and its sentence next to it. Classify joins
-// the rules with how much the unit is to hold. The package knows no lines, no other units, and not what is free.
+// Package life has the rules about one unit: whether it may be in line, whether its pods may start, and when it loses
+// its admission.
+//
+// Look here for back-off, time-outs, admission checks and deactivation. Each rule is a pure function of Facts and has
+// its reason and its sentence next to it. ClassifyWaiting and ClassifyAdmitted join the rules. Rules must not look at
+// lines, other units, or free amounts.
 package life

@@ -25,12 +25,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
-// longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others
-// forever. A unit whose consumer nobody watches is not known to have pods made: a queue may ask for a heartbeat. Pods
-// on nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended.
-// A pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as
-// often as it may, is not tried again before a person says so.
+// An unused reservation ends: the job is suspended again and waits before the next attempt, longer each time. Otherwise
+// a job that can never run would keep its quota from all others forever. If nobody watches the consumer of a unit,
+// nobody knows whether it makes pods, so a queue can ask for a heartbeat. Pods on nodes keep their unit if nobody can
+// remove them: the unit has no consumer, or its job cannot be suspended. A pod that waits keeps nothing, because the
+// gate goes on holding it. A job that has used up its time or its attempts waits until a person allows another attempt.
 
 // strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
 const strayPatience = time.Minute
@@ -67,9 +66,8 @@ func expiryOf(f *Facts, heldBack bool) (x Expiry) {
 	return sooner(x, executionExpiry(f))
 }
 
-// heartbeatExpiry is that of a unit whose consumer nobody watches. Pods on nodes show that it is used: those that
-// nobody owns make such a unit. A heartbeat later than the next one has to be does not count: otherwise a single one
-// would be enough forever.
+// heartbeatExpiry is the time-out of a unit whose consumer nobody watches. Pods on nodes show that the unit is used. A
+// heartbeat further in the future than the timeout does not count: otherwise a single one would be enough forever.
 func heartbeatExpiry(f *Facts) (x Expiry) {
 	timeout := f.Queue.HeartbeatTimeout
 	if timeout <= 0 || f.Pods.Assigned > 0 {
@@ -149,9 +147,9 @@ func runsSince(f *Facts) time.Time {
 	return ordered.Later(f.Unit.Admitted, f.Unit.RanSince)
 }
 
-// notice is when a unit says what is wrong with it that it goes on with: it names another quota, or pods of it wait
-// which nothing lets go, since they are charged to another quota than it was admitted with, or their job is marked as
-// suspended.
+// notice is the time when a unit reports a fault with which it continues. Either it names another quota, or nothing
+// releases its pods. In that case the pods are charged to another quota than that of the admission, or their job is
+// marked as suspended.
 func notice(f *Facts) (x Expiry) {
 	if f.Unit.Quarantined || f.Unit.Observed || !f.Holds || f.Unit.Admitted.IsZero() ||
 		!f.Unit.Phase.Releases() {
@@ -177,14 +175,7 @@ func executionTime(f *Facts) time.Duration {
 	if keepsPods(f) {
 		return 0
 	}
-	bounds, most := f.Queue.Execution, f.Unit.MaximumExecution
-	if most <= 0 {
-		most = bounds.Default
-	}
-	if bounds.Most > 0 && (most <= 0 || most > bounds.Most) {
-		most = bounds.Most
-	}
-	return most
+	return f.Queue.Execution.Limit(f.Unit.MaximumExecution)
 }
 
 // timeoutsOf a unit are those of its queue, if it has its own.

@@ -145,8 +145,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// A reserved unit waits for as long as its checks may take; those of its gang group for as long as the slowest of its
-// own.
+// A reserved unit waits for as long as its checks may take. If it waits for its gang group, the slowest of its own
+// checks counts.
 func TestReservedExpiry(t *testing.T) {
 	answer := func(f *Facts) (string, string) {
 		p := ClassifyAdmitted(f)
@@ -183,7 +183,7 @@ func TestReservedExpiry(t *testing.T) {
 	})
 }
 
-// What is told of how long a unit may run says nothing of pods that nobody could stop.
+// A time bound is not reported for pods that nobody could stop.
 func TestRunsUntil(t *testing.T) {
 	hour := func() *Facts {
 		f := admitted()

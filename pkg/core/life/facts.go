@@ -46,8 +46,8 @@ type Facts struct {
 	Asking ordered.Moment
 	// Pods of it.
 	Pods Pods
-	// TakenBy is the quota of the unit that takes what this one holds; empty if none does.
-	TakenBy string
+	// PreemptedFor is the quota of the unit that preempts this one; empty if none does.
+	PreemptedFor string
 	// GangsPassed: each other gang of its gang group has a unit that was let go, or has passed its own checks.
 	GangsPassed bool
 	Refused     Refusal

@@ -112,7 +112,7 @@ func (f *Facts) answers(states ...unit.CheckState) {
 	}
 }
 
-// placeOf is a place in words. What is not said has its zero value.
+// placeOf is a place in words. Absent words have their zero value.
 func placeOf(p Class) string {
 	var out []string
 	say := func(some bool, format string, values ...any) {
@@ -144,5 +144,4 @@ func cores(l resources.List) string {
 // after is a time as its distance from start.
 func after(t time.Time) string { return t.Sub(start).String() }
 
-// momentOf a time after start.
 func momentOf(d time.Duration) ordered.Moment { return ordered.MomentOf(at(d)) }

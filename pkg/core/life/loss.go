@@ -37,14 +37,15 @@ type Loss struct {
 	Executed time.Duration
 }
 
-// Apply makes an object say what it says after its unit has lost what it held.
+// Apply changes an object to the state after the loss of its held quota.
 func (d *Loss) Apply(in *unit.Unit) {
 	in.Phase = unit.PhaseEnqueued
 	if !d.RequeueAt.IsZero() {
 		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
 	}
 	if in.Deactivate = nil; d.Deactivate != "" {
-		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
+		in.Deactivate = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}
+		in.RequeueAt, in.Requeues = time.Time{}, 0
 	}
 	in.Executed, in.RanSince, in.Checks = d.Executed, time.Time{}, nil
 	in.Ready, in.NotReadySince = false, time.Time{}
@@ -113,15 +114,15 @@ func (d *Loss) putOff(f *Facts, wait time.Duration) {
 	}
 }
 
-// executed is for how long the job of a unit has run in all when it loses its admission; zero where no time bounds it,
-// and once it is over, so that it may run for as long again if somebody makes it active.
+// executed is the total run time of a unit at the loss of its admission. It is zero without a bound, and after the time
+// is over, so that a reactivated unit may run for the whole time again.
 func executed(f *Facts, d *Loss) time.Duration {
 	if d.Deactivate != "" || !f.Holds || f.Unit.Admitted.IsZero() || executionTime(f) <= 0 {
 		return 0
 	}
 	since := runsSince(f)
 	if !f.Unit.Phase.Releases() || since.IsZero() {
-		return f.Unit.Executed // it has not begun to run again
+		return f.Unit.Executed // the unit does not run again yet
 	}
 	return f.Unit.Executed + max(f.Now.Sub(since), 0)
 }

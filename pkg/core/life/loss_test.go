@@ -41,8 +41,7 @@ func lossInWords(d Loss) string {
 	return strings.Join(out, ", ")
 }
 
-// How a unit loses what it holds: whether it waits, for how long, whether it is made inactive, and what is kept of the
-// time that it ran.
+// TestLoss covers back-off, deactivation and the remembered execution time of a unit that loses its quota.
 func TestLoss(t *testing.T) {
 	answer := func(f *Facts) (string, string) {
 		d := LossOf(f)

@@ -25,8 +25,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// believed are the rules about what the unit says alone. A unit that breaks one of them can never be admitted as it is,
-// and if it is admitted already it keeps what it holds, neither more nor less.
+// believed are the rules about the unit alone. A pending unit that breaks one can never be admitted as it is. An
+// admitted one keeps exactly what it holds.
 var believed = []func(*unit.Unit) breach{decoded, requestIsSane, consumerIsNear}
 
 // alone makes a rule of one that looks at the unit alone.
@@ -34,10 +34,9 @@ func alone(r func(*unit.Unit) breach) rule {
 	return func(f *Facts) breach { return r(f.Unit) }
 }
 
-// waits are the rules that keep a unit out of its line. The first that it breaks gives the reason. So rules that
-// somebody has to do something about come before those that time ends, and a reason that is told before one that is
-// written with its cause. A unit that its controller made inactive may ask for nothing because nobody could read what
-// its job asks for.
+// waits are the rules that keep a unit out of its line. The first broken rule gives the reason, so rules that need a
+// person come before rules that end with time. isActive comes before asksForSomething: a unit that its controller
+// deactivated can have an empty request, because the request of its job could not be read.
 var waits = []rule{
 	alone(decoded), alone(requestIsSane), phaseIsKnown, isActive, alone(asksForSomething), isNotDeactivated,
 	isNotAdopting, alone(consumerIsNear), jobLives, standsForItsJob, templatesAreRestored, backoffIsOver, isNotRefused,
@@ -46,8 +45,8 @@ var waits = []rule{
 // Unfit says that a unit can never be admitted as it is.
 func Unfit(u *unit.Unit) bool { return disbelieved(u) || asksForSomething(u).reason != "" }
 
-// disbelieved says that what a unit asks for counts for nothing. To ask for nothing is not that: an admitted unit whose
-// job has no pods any more gives back what it holds.
+// disbelieved says that the request of a unit does not count. An empty request does: an admitted unit whose job has no
+// pods any more gives its quota back.
 func disbelieved(u *unit.Unit) bool {
 	return slices.ContainsFunc(believed, func(r func(*unit.Unit) breach) bool {
 		return r(u).reason != ""
@@ -155,8 +154,8 @@ func standsForItsJob(f *Facts) breach {
 	}
 }
 
-// templatesAreRestored keeps a unit from a reservation while pod templates of its job may have what checks asked for
-// about the last one: what they are asked next takes its place, and nobody would know any more what is to go.
+// templatesAreRestored keeps a unit from a reservation while pod templates of its job may have the updates of former
+// admission checks. New updates would replace them, and nobody would know which ones to remove.
 func templatesAreRestored(f *Facts) breach {
 	if f.Unit.TemplatesWritten {
 		return broken(unit.ReasonRestoring,

@@ -14,6 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package ordered has sets in order: Tree, which knows positions, Due, whose order is that of times, and Turns, which
-// is Due by turns of owners.
+// Package ordered has sets in order. Tree knows the position of each member. Due is ordered by time. Turns is Due with
+// owners that take turns.
 package ordered

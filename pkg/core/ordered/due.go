@@ -54,8 +54,8 @@ func (m Moment) Time() time.Time {
 	return time.Unix(0, int64(m)).UTC()
 }
 
-// NewDue returns an empty list. at tells the time of a value, compare is the order of values at the same time: it is
-// zero for equal values only, and does not change while they have a time.
+// NewDue returns an empty list. at returns the time of a value. compare orders values of the same time. It is zero for
+// equal values only, and must not change while they have a time.
 func NewDue[U comparable](at func(U) Moment, compare func(a, b U) int) *Due[U] {
 	return &Due[U]{at: at, values: NewTree(func(a, b U) int {
 		if c := cmp.Compare(at(a), at(b)); c != 0 || a == b {

@@ -27,9 +27,8 @@ const (
 	mostValues  = 32
 )
 
-// Tree is an ordered set that knows positions: a B-tree that counts what is below its nodes. Insert, Delete, Min and
-// Rank take O(log n), and touch little memory: among a million values there are four nodes from the root to any of
-// them.
+// Tree is an ordered set that knows positions: a B-tree whose nodes count their members. Insert, Delete, Min and Rank
+// take O(log n) and touch little memory: a million values are at most four nodes from the root.
 //
 // The order of a value must not change while it is in a tree. A comparison that panics leaves the tree as it was.
 type Tree[T any] struct {

@@ -57,10 +57,10 @@ func requireWalks(t require.TestingT, tree *Tree[int], want []int) {
 
 func TestTreeEqualsSortedSlice(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		set := map[int]bool{}
 		tree := NewTree(cmp.Compare[int])
-		// What is there before makes more than one level.
+		// The first values make more than one level.
 		before, step := rapid.IntRange(0, 3*mostValues).Draw(t, "before"), rapid.SampledFrom([]int{1, 7, 100}).Draw(t, "step")
 		for i := range before {
 			v := i * step % 101
@@ -161,8 +161,8 @@ func TestTreeStaysShallow(t *testing.T) {
 	}
 }
 
-// A node of which a value is taken is left alone while it has enough, is put together with its neighbour where both fit
-// into one, and is given a value of it otherwise.
+// A node that loses a value stays while it has enough. Otherwise it is merged with its neighbour if both fit into one,
+// or gets a value of it.
 func TestMend(t *testing.T) {
 	leaf := func(first, n int) *node[int] {
 		values := make([]int, n)
@@ -211,7 +211,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// The same one level up: what is moved between nodes takes what is below along.
+// The same one level up: a moved value takes its subtree along.
 func TestMendInnerNodes(t *testing.T) {
 	for large := leastValues; large <= mostValues; large++ {
 		for _, fewFirst := range []bool{true, false} {

@@ -21,9 +21,9 @@ import (
 	"strings"
 )
 
-// Turns holds units for each of which something is due at a time, by turns of their owners: however many units of one
-// owner are due, a unit of another waits for at most one of each. Of one owner the unit comes first that is first in
-// Due. An owner without such a unit leaves nothing behind.
+// Turns holds units with due times, by turns of their owners. However many units of one owner are due, a unit of
+// another owner waits for at most one of them. Within an owner the order is that of Due. An owner without units is
+// forgotten.
 type Turns[U comparable] struct {
 	at      func(U) Moment
 	compare func(a, b U) int

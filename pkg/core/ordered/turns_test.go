@@ -24,6 +24,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 type dueUnit struct {
@@ -44,11 +46,11 @@ func dueOf(units []*dueUnit, owner string) []*dueUnit {
 	return list
 }
 
-// An owner with a unit that is due waits for no more than one unit of each other, whatever units come and go, its first
-// unit comes first, and of owners without a unit nothing stays.
+// A due owner waits for at most one unit of each other owner. Its first unit comes first, and owners without units are
+// forgotten.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		turns := NewTurns(dueAt, byKey, func(u *dueUnit) string { return u.owner })
 		var units []*dueUnit
 		for _, key := range []string{"a1", "a2", "a3", "b1", "b2", "c1"} {

@@ -43,8 +43,7 @@ type job[U Unit] struct {
 	units []U
 }
 
-// namesakes is what is known of a name: the UID that is live under it, if any, and the units of managed jobs that name
-// it, with whatever UID.
+// namesakes has the UID that is live under a name, if any, and the units of managed jobs with that name and any UID.
 type namesakes[U Unit] struct {
 	live  string
 	units []U
@@ -62,7 +61,7 @@ func (b *Book[U]) Len() int { return len(b.jobs) + len(b.names) }
 func (b *Book[U]) Add(u U) {
 	c := u.Candidate()
 	if c.Consumer.UID != "" {
-		b.job(c.job()).insert(u, &c)
+		b.job(c.job()).insert(u)
 	}
 	if c.Managed {
 		same := b.namesakes(c.name())
@@ -73,8 +72,8 @@ func (b *Book[U]) Add(u U) {
 // Remove takes a unit out. Its consumer must be the one that it was added with.
 func (b *Book[U]) Remove(u U) { b.Change(u, nil) }
 
-// Change runs f, which makes a unit that was added another candidate; without f it takes the unit out. What is known
-// of a job that the unit names before and after it stays known.
+// Change runs f, which changes the candidate of a unit, or removes the unit if f is nil. Knowledge about the former and
+// the new job of the unit stays.
 func (b *Book[U]) Change(u U, f func()) {
 	former := u.Candidate()
 	key, n := former.job(), former.name()
@@ -97,12 +96,12 @@ func (b *Book[U]) Moved(u U) {
 	c := u.Candidate()
 	if j, ok := b.jobs[c.job()]; ok && len(j.units) > 1 {
 		j.remove(u)
-		j.insert(u, &c)
+		j.insert(u)
 	}
 }
 
-// Contest runs f, which may change who stands for the job of a candidate, and returns those for whom it did: who stood
-// for it before, and who does now.
+// Contest runs f, which may change the winner for the job of a candidate. It returns the units concerned: the former
+// winner and the new one.
 func (b *Book[U]) Contest(of *Candidate, f func()) (concerned []U) {
 	before, some := b.Winner(of)
 	f()
@@ -122,8 +121,8 @@ func (b *Book[U]) Contest(of *Candidate, f func()) (concerned []U) {
 	return concerned
 }
 
-// Elections lists, once and in order, the jobs for which another unit stands than when they were asked for, or none,
-// and those that came or went.
+// Elections lists, once and in order, the jobs whose winner has changed since the last call, and jobs that appeared or
+// disappeared.
 func (b *Book[U]) Elections() []unit.Consumer { return b.news.take() }
 
 // StandsFor is the unit that stands for a job; false where none may. managed says that the job is of a kind that the
@@ -282,8 +281,9 @@ func (b *Book[U]) pruneName(n Name) {
 }
 
 // insert keeps the order of the election.
-func (j *job[U]) insert(u U, c *Candidate) {
-	i, _ := slices.BinarySearchFunc(j.units, c, func(at U, c *Candidate) int {
+func (j *job[U]) insert(u U) {
+	c := u.Candidate()
+	i, _ := slices.BinarySearchFunc(j.units, &c, func(at U, c *Candidate) int {
 		other := at.Candidate()
 		return compare(&other, c)
 	})
@@ -296,8 +296,8 @@ func (j *job[U]) remove(u U) {
 	}
 }
 
-// compare is the order of the election among those that mean the same job: the unit that has come farthest, then one
-// that the job owns, then the older one, then by UID.
+// compare is the order of the election among units for the same job. It compares the standing, then prefers the unit
+// that the job owns, then the older one, then compares UIDs.
 func compare(a, b *Candidate) int {
 	owned := func(c *Candidate) int {
 		if c.Owned {

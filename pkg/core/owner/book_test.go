@@ -87,7 +87,7 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// A unit that names the UID of a job of a managed kind under another name is no rival of the one that names it right.
+// A unit can name a managed job by its UID and a wrong name. It is no rival of the unit with the right name.
 func TestAnotherNameIsAnotherJob(t *testing.T) {
 	b := NewBook[*testUnit]()
 	right, wrong := unitOf("right", jobOf("j", "1"), true), unitOf("wrong", jobOf("k", "1"), true)
@@ -128,7 +128,7 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// What is known of a job outlives a change of what its only unit says of it.
+// Knowledge about a job outlives a change of its only unit.
 func TestChangeKeepsWhatIsKnown(t *testing.T) {
 	b := NewBook[*testUnit]()
 	u := unitOf("j", jobOf("j", "1"), false)
@@ -196,7 +196,7 @@ func TestLiveness(t *testing.T) {
 // The election equals looking at all units of a job, whatever they become.
 func TestElectionEqualsSorting(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		b, units := NewBook[*testUnit](), map[string]*testUnit{}
 		draw := func(key string) Candidate {
 			u := unitOf(key, jobOf("j", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")), rapid.Bool().Draw(t, "managed"))

@@ -57,7 +57,7 @@ type Unit interface {
 	Candidate() Candidate
 }
 
-// scope is a kind of jobs in one namespace. What a unit says counts in its own namespace only, whatever it says.
+// scope is a kind of jobs in one namespace. A unit counts only in its own namespace, whatever it names.
 type scope struct{ kind, namespace string }
 
 // jobKey is a job by its UID, Name one by its name. There may be very many of few kinds in few namespaces.

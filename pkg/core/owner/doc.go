@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package owner knows which unit stands for which job: the one election that admission, the gate and the ledger go by.
+// Package owner elects the unit that stands for a job. Admission, the gate and the ledger all use this election.
 //
-// A unit names its job by UID, and anybody may make a unit that names any. So at most one unit stands for a job, and
-// a unit concerns jobs of its own namespace only (I3).
+// A unit names its job by UID, and anybody may create a unit that names any job. So at most one unit stands for a job,
+// and a unit concerns only jobs of its own namespace (I3).
 package owner

@@ -14,14 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package patience says when a unit that waits at the front begins to keep others waiting, and when it stops.
+// Package patience measures how long a unit has been at the front of its line, and says when it claims and when its
+// claim ends.
 //
-// The first unit of a blocking queue claims at once. In a queue that does not block, others pass a unit that does not
-// fit, on purpose. After a time the unit claims as well, since smaller ones could pass it without end.
+// The first unit of a blocking queue claims at once. In other queues a unit that does not fit lets others pass. Smaller
+// units could pass it without end, so after a time it claims as well.
 //
-// A unit that asks for what never comes free would claim it without end, on every level that its quota shares. So a
-// claim ends after a time, if one is set. After that the unit blocks nobody: it is served in its turn, and units
-// behind it as if it did not wait.
+// A request that never fits would claim without end, on every level that its quota shares. So a claim can have a time
+// limit. After that the unit blocks nobody: it keeps its position, and units behind it are decided as if it were
+// absent.
 package patience
 
 import (

@@ -14,11 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package places keeps places of a queue for units that wait at its front.
-//
-// A queue may bound how many of its units hold quota, in all and of each namespace. A head that claims capacity claims
-// a place as well: otherwise smaller units behind it would take each place that comes free, and the head, which claims
-// nothing while its queue is full, would never be admitted.
+// Package places bounds the number of units of a queue that hold quota, in all and of each namespace. A head that
+// claims capacity claims a place as well. Otherwise smaller units behind it would take every place that becomes free. A
+// head of a full queue claims no capacity, so it would never be admitted.
 package places
 
 // Bounds are how many units of a queue may hold quota, in all and of each namespace. Below zero is no bound.

@@ -26,8 +26,8 @@ import (
 // Check is a filter of an extension. Key must be a function of the unit alone, and Check as well until Recheck is
 // called.
 type Check interface {
-	// Key is equal for units that Check answers alike. It keeps the cost of a decision independent of the
-	// number of waiting units; a check that returns the key of the unit has its units examined one by one.
+	// Key is equal for units that Check answers alike, so that the cost of a decision does not depend on the number of
+	// pending units. With the key of the unit as Key, units are checked one by one.
 	Key(u unit.Unit) string
 	// Check returns the reason why the unit must not be admitted and a sentence, or an empty reason.
 	// A unit that is stopped claims nothing, also in a blocking queue.

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package queue orders the units inside one queue.
+// Package queue has the settings of a queue, the policies that order its units, and the orders of queues.
 //
-// A Policy says which of two units is first and whether a unit that does not fit blocks those behind it.
+// A Policy says which of two units is first, and whether a unit that does not fit blocks the units behind it.
+// Extensions implement Policy, Check and Order.
 package queue

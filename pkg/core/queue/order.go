@@ -28,9 +28,9 @@ type Rank struct {
 	Priority int32
 	// Overdue is since when the first unit waits at the front of the queue, if that is longer than claimAfter; else zero.
 	Overdue time.Time
-	// ShareOfMin and ShareOfLimit are the dominant shares of the quota that the queue's first eligible unit
-	// draws on: the greatest (used + outstanding) / min, and / limit, over the resources. The limit is the runtime, or max
-	// where runtimes are off. A quota that uses its min or more, or a resource without min, has ShareOfMin 1.
+	// ShareOfMin and ShareOfLimit are the dominant shares of the quota of the queue's first eligible unit. These are the
+	// greatest (used + outstanding) / min, and / limit, over the resources. The limit is the runtime, or max without
+	// runtimes. ShareOfMin is 1 if the quota uses its min or more, or a resource without min.
 	ShareOfMin, ShareOfLimit float64
 	// Head is the first eligible unit.
 	Head Item
@@ -42,10 +42,12 @@ type Order interface {
 	Compare(a, b Rank) int
 }
 
-// FairOrder serves the higher priority first. Among equals it serves the queues first whose first unit is overdue, the
-// longest first: what others use of their shares could keep it behind them without end. Then it serves the queue whose
-// quota uses the smallest part
-// of its min. Quotas that use their min are ordered by the part of their limit that they use, then by the older head.
+// FairOrder compares queues by these rules, each only among equals of the one before:
+//   - The higher priority of the first unit is first.
+//   - The queue whose first unit has been overdue longest is first. Otherwise the use of others could keep it behind
+//     them without end.
+//   - The queue whose quota uses the smallest part of its min is first.
+//   - Quotas that use their min are ordered by the used part of their limit, then by the older head.
 type FairOrder struct{}
 
 // Compare implements Order.

@@ -17,6 +17,8 @@ limitations under the License.
 package queue
 
 import (
+	"cmp"
+	"math"
 	"strings"
 	"time"
 )
@@ -40,85 +42,31 @@ type Policy interface {
 	Blocks(priority int32) bool
 }
 
-// Keyed is an interface that a Policy may also implement, so that units are compared quickly: smaller keys, the first
-// before the second, are served first, and units with the same keys are compared by the policy. Keys must not
-// contradict it.
-type Keyed interface {
-	Keys(priority int32, created time.Time) Keys
-}
-
-// Keys of a unit; see Keyed.
-type Keys struct{ First, Second int64 }
-
 // Factory makes a policy with the threshold of its queue.
 type Factory func(threshold int32) Policy
 
 // Builtin lists the policies that need no registration, by the name that Queue.spec.queuePolicy uses.
 func Builtin() map[string]Factory {
 	return map[string]Factory{
-		"Priority":    func(int32) Policy { return priorityOrder{} },
-		"FIFO":        func(int32) Policy { return fifoOrder{} },
-		"Block":       func(int32) Policy { return blockOrder{} },
-		"Intelligent": func(threshold int32) Policy { return intelligentOrder{threshold: threshold} },
+		"Priority":    func(int32) Policy { return builtin{byPriority: true, blocksFrom: math.MaxInt64} },
+		"FIFO":        func(int32) Policy { return builtin{blocksFrom: math.MinInt64} },
+		"Block":       func(int32) Policy { return builtin{byPriority: true, blocksFrom: math.MinInt64} },
+		"Intelligent": func(threshold int32) Policy { return builtin{byPriority: true, blocksFrom: int64(threshold)} },
 	}
 }
 
-// priorityOrder lets units pass a unit that does not fit.
-type priorityOrder struct{}
-
-func (priorityOrder) Compare(a, b Item) int { return comparePriority(a, b) }
-func (priorityOrder) Blocks(int32) bool     { return false }
-
-// Keys implements Keyed.
-func (priorityOrder) Keys(priority int32, created time.Time) Keys {
-	return byPriority(priority, created)
+// builtin has the higher priority first, if byPriority is set, and then the older unit. Units block from a priority on.
+type builtin struct {
+	byPriority bool
+	blocksFrom int64
 }
 
-// fifoOrder knows no priority; its first unit blocks.
-type fifoOrder struct{}
+func (p builtin) Blocks(priority int32) bool { return int64(priority) >= p.blocksFrom }
 
-func (fifoOrder) Compare(a, b Item) int { return compareAge(a, b) }
-func (fifoOrder) Blocks(int32) bool     { return true }
-
-// Keys implements Keyed.
-func (fifoOrder) Keys(_ int32, created time.Time) Keys { return Keys{Second: created.Unix()} }
-
-// blockOrder is priorityOrder whose first unit blocks.
-type blockOrder struct{}
-
-func (blockOrder) Compare(a, b Item) int { return comparePriority(a, b) }
-func (blockOrder) Blocks(int32) bool     { return true }
-
-// Keys implements Keyed.
-func (blockOrder) Keys(priority int32, created time.Time) Keys { return byPriority(priority, created) }
-
-// intelligentOrder blocks for units at or above the threshold only.
-type intelligentOrder struct{ threshold int32 }
-
-func (intelligentOrder) Compare(a, b Item) int        { return comparePriority(a, b) }
-func (p intelligentOrder) Blocks(priority int32) bool { return priority >= p.threshold }
-
-// Keys implements Keyed.
-func (intelligentOrder) Keys(priority int32, created time.Time) Keys {
-	return byPriority(priority, created)
-}
-
-// byPriority are the keys of comparePriority; seconds are all that creation times have.
-func byPriority(priority int32, created time.Time) Keys {
-	return Keys{First: -int64(priority), Second: created.Unix()}
-}
-
-func comparePriority(a, b Item) int {
-	switch {
-	case a.Priority > b.Priority:
-		return -1
-	case a.Priority < b.Priority:
-		return 1
+func (p builtin) Compare(a, b Item) int {
+	if c := p.keys(&a).Compare(p.keys(&b)); c != 0 {
+		return c
 	}
-	return compareAge(a, b)
-}
-
-func compareAge(a, b Item) int {
 	if c := a.Created.Compare(b.Created); c != 0 {
 		return c
 	}
@@ -126,4 +74,31 @@ func compareAge(a, b Item) int {
 		return c
 	}
 	return strings.Compare(a.Key, b.Key)
+}
+
+func (p builtin) keys(it *Item) (k Keys) {
+	if p.byPriority {
+		k.first = -int64(it.Priority)
+	}
+	k.second = it.Created.Unix() // a creation time has whole seconds
+	return k
+}
+
+// Keys are two numbers by which a built-in policy orders units first. They decide most comparisons of two units.
+type Keys struct{ first, second int64 }
+
+// KeysOf a unit in the order of a policy. In a policy of others all units have the same keys.
+func KeysOf(p Policy, it Item) (k Keys) {
+	if p, is := p.(builtin); is {
+		k = p.keys(&it)
+	}
+	return k
+}
+
+// Compare is negative or positive if the policy has the same answer, and zero if the policy has to be asked.
+func (k Keys) Compare(o Keys) int {
+	if k.first != o.first {
+		return cmp.Compare(k.first, o.first)
+	}
+	return cmp.Compare(k.second, o.second)
 }

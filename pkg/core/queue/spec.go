@@ -33,14 +33,14 @@ type Spec struct {
 	Threshold int32
 	// Quotas that the queue accepts; nil accepts all.
 	Quotas []string
-	// Lists are the quotas in which those of its units may be admitted, in order, that list none and whose quota is the
-	// first of these.
+	// Lists are quotas for units without a list of their own whose quota is the first of these. Such a unit may be
+	// admitted in each of them, in order.
 	Lists []string
 	// AdmissionChecks that its units have to pass between reservation and release. Fault, when set, is why nothing new is
 	// reserved in the queue: a check that nobody answers.
 	AdmissionChecks []AdmissionCheck
 	Fault           *Fault
-	// Held: admit nothing new. Drains: and take back what is admitted, last what was admitted first.
+	// Held: admit nothing new. Drains: in addition evict admitted units, the last one first.
 	Held, Drains bool
 	// MaxPending is how many units may be in line, of those that PerNamespace lets there; the others wait outside, at
 	// their places. MaxAdmitted is how many may hold quota. Below zero is no bound.
@@ -54,7 +54,7 @@ type Spec struct {
 	// MostEvictions is how often in a row a unit may lose its admission to a timeout: the last one has it made inactive.
 	// Zero is no bound.
 	MostEvictions int64
-	// Preemption is from whom its units take quota, and when they lose it to others.
+	// Preemption says whom its units preempt, and when they are victims.
 	Preemption Preemption
 	// PerNamespace bounds the units of each namespace; nil means no bounds.
 	PerNamespace *NamespaceBounds
@@ -70,7 +70,7 @@ func (q *Spec) SameOrder(o *Spec) bool {
 		reflect.DeepEqual(q.PerNamespace, o.PerNamespace)
 }
 
-// Victims are the units from which one may take quota.
+// Victims are the units that one may preempt.
 type Victims uint8
 
 // The victims: nobody, those of lower priority, or any.
@@ -80,18 +80,18 @@ const (
 	VictimsAny
 )
 
-// Preemption is from whom the units of a queue take quota, and when they lose it to others.
+// Preemption says whom the units of a queue preempt, and when they are victims.
 type Preemption struct {
 	// Reclaim is of what others hold beyond their min, as far as the quota of the unit is within its own. WithinQueue is
 	// of what units of the same queue hold.
 	Reclaim, WithinQueue Victims
-	// MinRunTime is for how long a unit keeps what it holds, from its admission. Protected: none is ever taken.
+	// MinRunTime is for how long a unit keeps what it holds, from its admission. Protected: none is ever a victim.
 	// Adopted: also those that ran before they were queued are.
 	MinRunTime         time.Duration
 	Protected, Adopted bool
-	// Keeps: none is ever taken that asked for that before it was admitted.
+	// Keeps: a unit that asked for it before its admission is never a victim.
 	Keeps bool
-	// DryRun: its units are only told what they would take.
+	// DryRun: its units are only told what they would preempt.
 	DryRun bool
 }
 
@@ -102,12 +102,12 @@ const DefaultMinRunTime = time.Minute
 // MostMinRunTime bounds the MinRunTime of a queue, so that a loan is not a gift. The schema of Queue bounds it as well.
 const MostMinRunTime = time.Hour
 
-// TakesNothing says that a unit of the queue takes from nobody.
-func (p *Preemption) TakesNothing() bool {
+// PreemptsNothing says that a unit of the queue preempts nobody.
+func (p *Preemption) PreemptsNothing() bool {
 	return p.Reclaim == VictimsNone && p.WithinQueue == VictimsNone
 }
 
-// ComparesPriorities says that a unit of the queue takes from those of lower priority.
+// ComparesPriorities says that a unit of the queue preempts units of lower priority.
 func (p *Preemption) ComparesPriorities() bool {
 	return p.Reclaim == VictimsOfLowerPriority || p.WithinQueue == VictimsOfLowerPriority
 }
@@ -118,7 +118,7 @@ type Fault struct {
 	Message string
 }
 
-// NamespaceBounds are for the units of one namespace in one queue. What is below zero is no bound.
+// NamespaceBounds bound the units of one namespace in one queue. A negative number is no bound.
 type NamespaceBounds struct {
 	// MaxPending is how many of them may be in line; the others wait outside, at their places.
 	MaxPending int32
@@ -130,8 +130,8 @@ type NamespaceBounds struct {
 type Timeouts struct {
 	// Idle is without any pod, Unbound without a pod on a node.
 	Idle, Unbound time.Duration
-	// PodsReady is until all of its pods are ready for the first time since it was admitted, Recovery from when they
-	// were and are not any more.
+	// PodsReady bounds the time from the admission until all pods are ready for the first time. Recovery bounds the time
+	// after they stop being ready.
 	PodsReady, Recovery time.Duration
 }
 
@@ -141,6 +141,17 @@ type ExecutionTimes struct {
 	Default, Most time.Duration
 }
 
+// Limit is for how long a job may run that names a time; zero is no bound, and names none.
+func (e ExecutionTimes) Limit(named time.Duration) time.Duration {
+	if named <= 0 {
+		named = e.Default
+	}
+	if e.Most > 0 && (named <= 0 || named > e.Most) {
+		return e.Most
+	}
+	return named
+}
+
 // AdmissionCheck is one that units of a queue have to pass.
 type AdmissionCheck struct {
 	Name string
@@ -148,7 +159,7 @@ type AdmissionCheck struct {
 	Selector string
 	// Timeout is for how long a unit waits for the answer. Zero is no bound.
 	Timeout time.Duration
-	// Foreseen: the answer is asked for before a unit takes what others hold, as if they were gone. A unit with a check of
-	// which that is not so takes nothing.
+	// Foreseen: the answer is asked for before a unit preempts, as if its victims were gone. A unit with a check of which
+	// that is not so preempts nobody.
 	Foreseen bool
 }

@@ -14,33 +14,31 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package reclaim says which units lose what they hold, so that the owner of a min gets it back.
+// Package reclaim selects the units that lose quota so that the owner of a min gets it back.
 //
-// A unit j of leaf q has the right to what a unit v of another leaf w holds if, with the units that were taken before
-// gone:
+// A unit j of leaf q has a right to quota that a unit v of another leaf w holds, under two conditions. Victims that
+// were found before count as gone.
 //
-//   - each level of q strictly below the lowest common ancestor of q and w is within its min with j on top, and
-//   - at each level of w strictly below that ancestor units hold more than its min of a resource of which j is short
-//     and v holds some.
+//   - Each level of q strictly below the lowest common ancestor of q and w is within its min with j on top.
+//   - At each level of w strictly below that ancestor, units hold more than its min of a resource that j lacks and v
+//     holds.
 //
-// Pods that no unit owns count for j's own min, and not against v: what they use is what w has borrowed first. If it
-// were not so, bare pods in a shared quota would have a colleague's job taken that is itself within the min.
-// So a unit within min is never taken, and a unit that was taken has no right against the one that took it. The levels
-// from the common ancestor up do not matter for the right: with them, TestNoPromisedMinIsUnserved finds promised mins
-// that stay unserved.
+// So a unit within min is never a victim, and a victim has no right against its preemptor. Pods without a unit count
+// for j's own min. They do not count against v, because w has borrowed first for them. Otherwise bare pods in a shared
+// quota would cost a colleague a job that is itself within the min. Levels from the common ancestor up do not matter:
+// if they did, TestNoPromisedMinIsUnserved finds mins that stay unserved.
 //
-// Where its queue has it so, j has a right as well to what units of lower priority hold in its queue and leaf. It gets
-// at most as much of a resource as they give back, unless its levels are within their mins with it. Otherwise others
-// take it back from j, those that were taken take theirs back, and so on without end: TestNoPromisedMinIsUnserved finds
-// that.
+// If the policy of its queue says so, j also has a right to quota of units of lower priority in its queue and leaf. It
+// gets at most the amount that they give back, unless its levels are within their mins with it. Otherwise others would
+// take it back from j, the victims from those, and so on without end: TestNoPromisedMinIsUnserved finds that too.
 //
-// The units of a gang group are taken together or not at all: from one quota in which they hold something j must have
-// the right to take. A unit of it that is non-preemptible, cannot be suspended or is kept by its queue stays by itself.
-// No other protection of a unit protects its group, unless all its units have it: a tenant who adds a small unit to a
-// gang group would keep all that the group has borrowed.
+// The units of a gang group are preempted together or not at all. One right is enough for all: j has a right to what
+// they hold in one quota. A unit of the group that is non-preemptible, cannot be suspended or is kept by its queue
+// stays by itself. Any other protection protects the group only if all its units have it. Otherwise a tenant could
+// protect everything that a group has borrowed by adding a small unit.
 //
-// Where the pods of j have to find nodes, the placer is asked first, as if the pods of the set were gone. A Foresight
-// is what it was asked, and has answered. Without a yes nobody is taken.
+// If the pods of j must find nodes, the placer is asked first, as if the pods of the set were gone. A Foresight is a
+// question to the placer with its answer. Without a yes nobody is preempted.
 //
-// A set of units is all or nothing. It cures every limit at which j is short, and no unit of it can stay.
+// A set of units is all or nothing. It cures every limit at which j is short, and none of its units is dispensable.
 package reclaim

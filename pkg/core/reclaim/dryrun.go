@@ -18,7 +18,7 @@ package reclaim
 
 import "slices"
 
-// DryRun is what a request would take if its queue had no dryRun.
+// DryRun has the victims that a request would have if its queue had no dryRun.
 type DryRun struct {
 	// Units is the number of units that would lose what they hold. Holds are what they hold, of the first 100, as
 	// unit.Unit.Hold names it.
@@ -33,7 +33,7 @@ const (
 	mostHoldsCounted = 10_000
 )
 
-// NewDryRun is about a request that would take these holds.
+// NewDryRun is about a request that would preempt these holds.
 func NewDryRun(holds []string) DryRun {
 	return DryRun{Units: len(holds), Holds: slices.Clone(holds[:min(len(holds), mostHoldsTold)])}
 }

@@ -21,18 +21,18 @@ import "time"
 // foreseenFor is for how long an answer is true, and for how long one is waited for.
 const foreseenFor = 30 * time.Second
 
-// Foresight is what was asked about a taker: whether its pods would find nodes with those gone from whom it takes.
+// Foresight is a question to the placer about a preemptor: would its pods find nodes if its victims were gone?
 type Foresight struct {
-	// Takes are the holds, as Join joins them.
-	Takes string
+	// Holds of the victims, as victims.Join joins them.
+	Holds string
 	Asked time.Time
 	// Found: they would. Until then nobody has answered.
 	Found bool
 }
 
 // About says that it is about these holds, and not out of date.
-func (f *Foresight) About(now time.Time, takes string) bool {
-	return f.Takes == takes && now.Before(f.Ends())
+func (f *Foresight) About(now time.Time, holds string) bool {
+	return f.Holds == holds && now.Before(f.Ends())
 }
 
 // Ends is when it is out of date.

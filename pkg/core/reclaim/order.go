@@ -20,87 +20,195 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// Cost is what it costs to take a unit. Units are taken in the order of the fields, the least first.
-type Cost struct {
-	Priority int32
-	// Evictions is how often others had it lose what it held before. What its user did to it does not count.
-	Evictions int64
-	// Lost is the work that is lost with it: of each resource, by the numbers of the tree, what it holds times the seconds
-	// since its admission.
-	Lost []float64
+// pool has the candidates of a search: all holders except for some, or a list of holders.
+type pool[T comparable] struct {
+	but    map[*holders.Holder[T]]bool
+	listed bool
+	of     []*holders.Holder[T]
 }
 
-// compare with the lost work in the resource with this number, if there is one.
-func (c *Cost) compare(o *Cost, number int) int {
-	order := cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions))
-	if order != 0 || number < 0 || number >= min(len(c.Lost), len(o.Lost)) {
-		return order
+func listed[T comparable](of []*holders.Holder[T]) pool[T] { return pool[T]{listed: true, of: of} }
+
+// without is the pool without others.
+func (p pool[T]) without(set []*holders.Holder[T]) (rest pool[T]) {
+	rest.listed, rest.but = p.listed, map[*holders.Holder[T]]bool{}
+	for h := range p.but {
+		rest.but[h] = true
 	}
-	return cmp.Compare(c.Lost[number], o.Lost[number])
+	for _, h := range set {
+		rest.but[h] = true
+	}
+	for _, h := range p.of {
+		if !rest.but[h] {
+			rest.of = append(rest.of, h)
+		}
+	}
+	return rest
 }
 
-// work of a holder in so much time, by the numbers of the tree.
-func (h *Holder[T]) work(d time.Duration) (of []float64) {
-	for p := range h.Parts {
-		for i, held := range h.Parts[p].Held {
-			if i == len(of) {
-				of = append(of, 0)
+// pick has the candidates of a pool in the order in which a search makes them victims, leaf by leaf.
+type pick[T comparable] struct {
+	s  *Search[T]
+	of pool[T]
+	// scarce is the resource in which the work counts that is lost.
+	scarce int
+	lines  []*line[T]
+}
+
+// line has the next candidates of a leaf, in the order of their costs: of each class the first one.
+type line[T comparable] struct {
+	route *capacity.Route
+	// wide: some have parts in other leaves.
+	wide bool
+	// heads are read from the leaf when they are asked for first; owned: they may be changed.
+	leaf  *holders.Leaf[T]
+	heads []*holders.Holder[T]
+	owned bool
+}
+
+func (s *Search[T]) from(of pool[T]) *pick[T] {
+	p := &pick[T]{s: s, of: of, scarce: s.scarce()}
+	if !of.listed {
+		for _, l := range s.in.Index.Leaves() {
+			p.lines = append(p.lines, &line[T]{route: l.Route(), wide: l.Wide(), leaf: l})
+		}
+		return p
+	}
+	for _, h := range of.of {
+		parts := h.Parts()
+		at := slices.IndexFunc(p.lines, func(l *line[T]) bool { return l.route.Levels[0] == parts[0].Leaf() })
+		if at < 0 {
+			at = len(p.lines)
+			p.lines = append(p.lines, &line[T]{route: parts[0].Route, owned: true})
+		}
+		p.put(p.lines[at], h)
+		p.lines[at].wide = p.lines[at].wide || len(parts) > 1
+	}
+	return p
+}
+
+// put adds a head to a line.
+func (p *pick[T]) put(l *line[T], h *holders.Holder[T]) {
+	at, _ := slices.BinarySearchFunc(l.heads, h, func(a, b *holders.Holder[T]) int {
+		return a.Compare(b, p.s.in.Now, p.scarce)
+	})
+	l.heads = slices.Insert(l.heads, at, h)
+}
+
+// covered visits the heads of a line to which the request has the right, in order, until visit returns false.
+func (p *pick[T]) covered(l *line[T], visit func(*holders.Holder[T]) bool) {
+	if !l.wide && !p.s.right.reaches(l.route) {
+		return
+	}
+	if l.heads == nil && l.leaf != nil {
+		l.heads = l.leaf.Heads(p.s.in.Now, p.scarce)
+		for i := 0; i < len(l.heads) && len(p.of.but) > 0; {
+			if h := l.heads[i]; p.of.but[h] {
+				p.advance(l, h)
+			} else {
+				i++
 			}
-			of[i] += float64(held) * d.Seconds()
 		}
 	}
-	return of
+	for _, h := range l.heads {
+		if p.s.right.covers(h.Class) && !visit(h) {
+			return
+		}
+	}
 }
 
-// byLeaf has the holders of each leaf, but for the protected, in the order in which they are taken. A holder with parts
-// in several leaves is with its first.
-func (s *Search[T]) byLeaf(among []Holder[T]) (leaves [][]*Holder[T]) {
-	index := map[*capacity.Level]int{}
-	for i := range among {
-		h := &among[i]
-		if h.Protection != Unprotected {
-			continue
-		}
-		leaf := h.Parts[0].leaf()
-		at, known := index[leaf]
-		if !known {
-			at = len(leaves)
-			index[leaf] = at
-			leaves = append(leaves, nil)
-		}
-		leaves[at] = append(leaves[at], h)
+// advance puts the next holder of its class in the place of a head.
+func (p *pick[T]) advance(l *line[T], h *holders.Holder[T]) {
+	if !l.owned {
+		l.heads, l.owned = slices.Clone(l.heads), true
 	}
-	scarce := slices.Index(s.short, true)
-	for _, leaf := range leaves {
-		slices.SortStableFunc(leaf, func(a, b *Holder[T]) int { return a.Cost.compare(&b.Cost, scarce) })
+	at := slices.Index(l.heads, h)
+	l.heads = slices.Delete(l.heads, at, at+1)
+	if p.of.listed {
+		return
 	}
-	return leaves
+	if next := p.of.first(h.Next()); next != nil {
+		p.put(l, next)
+	}
 }
 
-// compare says which of two units is taken first: the one whose quota is farthest above its share of what is short. The
+// first is a holder of a class, or the first after it that is in the pool; nil if there is none.
+func (p *pool[T]) first(h *holders.Holder[T]) *holders.Holder[T] {
+	for h != nil && p.but[h] {
+		h = h.Next()
+	}
+	return h
+}
+
+// alone returns the first holder that is enough by itself. Holders with one part are in the order of their leaf. So
+// none behind one that is enough, or that is not better, can be better.
+func (p *pick[T]) alone() (one *holders.Holder[T]) {
+	for _, l := range p.lines {
+		done := false
+		p.covered(l, func(h *holders.Holder[T]) bool {
+			switch narrow := len(h.Parts()) == 1; {
+			case done && narrow, len(h.Of) > MostHolds:
+			case one != nil && p.s.compare(one, h) <= 0:
+				done = done || narrow
+			default:
+				if p.s.evict(h); p.s.Fits() {
+					one, done = h, done || narrow
+				}
+				p.s.undo([]*holders.Holder[T]{h})
+			}
+			return !done || l.wide
+		})
+	}
+	return one
+}
+
+// next makes the next holder a victim: the first one that the request has the right to. It returns nil if there is
+// none, or if there would be too many victims.
+func (p *pick[T]) next(units int) (first *holders.Holder[T]) {
+	var in *line[T]
+	for _, l := range p.lines {
+		p.covered(l, func(h *holders.Holder[T]) bool {
+			if first == nil || p.s.compare(h, first) < 0 {
+				in, first = l, h
+			}
+			return false
+		})
+	}
+	if first == nil || units+len(first.Of) > MostHolds {
+		return nil
+	}
+	p.s.evict(first)
+	p.advance(in, first)
+	return first
+}
+
+// compare orders two candidates. The one whose quota is farthest above its share of the scarce resource is first. The
 // work that is lost with a unit is counted in that resource as well.
-func (s *Search[T]) compare(a, b *Holder[T]) int {
-	scarce := slices.Index(s.short, true)
-	return cmp.Or(cmp.Compare(s.excess(b, scarce), s.excess(a, scarce)), a.Cost.compare(&b.Cost, scarce))
+func (s *Search[T]) compare(a, b *holders.Holder[T]) int {
+	scarce := s.scarce()
+	return cmp.Or(cmp.Compare(s.excess(b, scarce), s.excess(a, scarce)), a.Compare(b, s.in.Now, scarce))
 }
 
-// excess is what units of the quota of a unit hold of the resource with this number beyond what it may use while all
-// others ask for theirs: its limit where that is a share, else its min. Of several quotas the greatest counts.
-func (s *Search[T]) excess(h *Holder[T], i int) int64 {
+// scarce is the first resource that is short.
+func (s *Search[T]) scarce() int { return slices.Index(s.short, true) }
+
+// excess is the held amount of a resource in the quota of a unit beyond the quota's limit while all others use theirs.
+// The limit is the runtime if that is a share, else min. Of several quotas the greatest excess counts.
+func (s *Search[T]) excess(h *holders.Holder[T], i int) int64 {
 	name, most := s.tree.Resource(i), int64(math.MinInt64)
-	for p := range h.Parts {
-		leaf := h.Parts[p].leaf()
+	for _, p := range h.Parts() {
+		leaf := p.Leaf()
 		share, _ := leaf.Owed(name)
 		if leaf.Spec().Shared {
 			share, _ = leaf.Limit().List().Get(name)
 		}
-		most = max(most, resources.SaturatingSub(s.held.at(leaf, i), share))
+		most = max(most, resources.SaturatingSub(s.heldAt(leaf, i), share))
 	}
 	return most
 }

@@ -27,10 +27,12 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // world is a quota tree with units, and says by plain sums over all of them what the package has to say.
@@ -42,8 +44,8 @@ type world struct {
 	min, max map[string]map[string]int64
 	units    []*job
 	policy   queue.Preemption // of all queues
-	// protect are those that nobody takes, until a time. bare is what pods use, by leaf, that belong to no unit.
-	protect  map[string]Protection
+	// protect are the protected units, until a time. bare is the amount of pods without a unit, by leaf.
+	protect  map[string]holders.Protection
 	until    time.Time
 	bare     map[string]map[string]int64
 	now      time.Time // of units that are judged
@@ -58,11 +60,18 @@ type job struct {
 	asks              map[string]int64
 	holds             bool
 	leaves, unsure    bool // by itself, and that is not sure
-	promised          bool // waits for what it has taken back already
-	expected          bool // is served together with the one that takes, or not at all
-	cost              Cost
+	promised          bool // waits, and its victims are gone already
+	expected          bool // is served together with the preemptor, or not at all
+	cost              cost
 	uncounted         int32      // its object names a priority that is greater by this, which counts for nothing
 	judged            *unit.Unit // its cost is that of this unit
+}
+
+// cost of the preemption of a job.
+type cost struct {
+	Priority  int32
+	Evictions int64
+	ranFor    time.Duration
 }
 
 var kinds = []string{"cpu", "gpu"}
@@ -112,7 +121,7 @@ func drawWorld(t *rapid.T, all bool) *world {
 		j := &job{
 			name: fmt.Sprint(i), leaf: rapid.SampledFrom(w.leaves).Draw(t, "leaf"), asks: map[string]int64{},
 			queue: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"),
-			cost:  Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
+			cost:  cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
 		}
 		j.uncounted = rapid.SampledFrom([]int32{0, 0, 9}).Draw(t, "uncounted")
 		j.gang = rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "gang group")
@@ -189,8 +198,8 @@ func (w *world) shortOf(j *job, gone []*job) (short []string) {
 
 func (w *world) fits(j *job, gone []*job) bool { return len(w.shortOf(j, gone)) == 0 }
 
-// withinMin says that the quota of a unit is not above its min with it, nor a level above that and below one that is
-// shared in what is short.
+// withinMin says that the quota of a unit is within its min with it. The same must hold above, for short resources,
+// below the first shared level.
 func (w *world) withinMin(j *job, shared func(level string) bool, gone []*job) bool {
 	for _, x := range w.path(j.leaf) {
 		if shared(x) {
@@ -207,7 +216,7 @@ func (w *world) withinMin(j *job, shared func(level string) bool, gone []*job) b
 	return true
 }
 
-// together are those that hold and are taken with a unit.
+// together are the units that hold quota and are preempted with a unit.
 func (w *world) together(v *job) (all []*job) {
 	for _, o := range w.units {
 		if o == v || v.holds && o.holds && !o.leaves && v.gang != "" && o.gang == v.gang {
@@ -217,7 +226,7 @@ func (w *world) together(v *job) (all []*job) {
 	return all
 }
 
-// right says whether a unit may take another one, with its gang group, when these are gone.
+// right says whether a unit may preempt another one, with its gang group, when these are gone.
 func (w *world) right(j, v *job, gone []*job) bool {
 	lowest := v.cost.Priority
 	for _, o := range w.together(v) {
@@ -265,9 +274,9 @@ func (w *world) rightTo(j, v *job, gone []*job) bool {
 	return false
 }
 
-// taken says whether a unit has the right to each of these in turn, and fits then. Those of a gang group follow one
+// entitled says whether a unit has the right to each of these in turn, and fits then. Those of a gang group follow one
 // another.
-func (w *world) taken(j *job, set []*job) bool {
+func (w *world) entitled(j *job, set []*job) bool {
 	for i := 0; i < len(set); {
 		if !w.right(j, set[i], set[:i]) {
 			return false
@@ -304,6 +313,12 @@ func (w *world) search(j *job) []*job {
 }
 
 func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
+	in, requests := w.situation(jobs...)
+	sets, w.obstacle = Together(in, requests)
+	return sets
+}
+
+func (w *world) situation(jobs ...*job) (in *Situation[*job], requests []Request) {
 	l := ledger.New()
 	tree := capacity.NewTree(l)
 	for _, name := range w.names {
@@ -311,7 +326,6 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 			Name: name, Parent: w.parent[name], Min: resources.FromMap(w.min[name]), Limit: resources.FromMap(w.max[name]),
 		})
 	}
-	var holders, leaving, promised []Holder[*job]
 	for _, other := range w.units {
 		if other.holds {
 			l.Reserve(other.name, other.leaf, resources.FromMap(other.asks), false)
@@ -323,42 +337,47 @@ func (w *world) searchTogether(jobs ...*job) (sets [][]*job) {
 		tree.Changed(leaf)
 	}
 	tree.Refresh()
-	for _, other := range w.units {
-		part := Part{Queue: other.queue, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1)}
-		h := Holder[*job]{
-			Of: []*job{other}, Parts: []Part{part}, Cost: other.cost, Gang: other.gang,
-			Protection: w.protect[other.name], Unsure: other.unsure,
-		}
-		if other.judged != nil {
-			h.Judge(w.now, other.judged, &queue.Preemption{}, false, false)
-			h.Parts[0].Queue, h.Protection = other.queue, Unprotected
-		}
-		if h.Protection == ByRunTime {
-			h.Until = w.until
-		}
-		if other.leaves {
-			leaving = append(leaving, h)
+	index, keys := holders.New[*job](tree), map[*job]string{}
+	for i, other := range w.units {
+		keys[other] = fmt.Sprintf("%03d", i)
+		if asks := resources.FromMap(other.asks); other.leaves || other.holds {
+			index.Set(other, w.hold(keys[other], other), asks)
 		} else if other.promised {
-			promised = append(promised, h)
-		} else if other.holds {
-			holders = append(holders, h)
+			index.Promise(keys[other], other.leaf, asks, 1)
 		}
 	}
-	var takers []Taker
+	index.Refresh(w.now)
 	for _, j := range jobs {
 		route := tree.Route(j.leaf)
 		ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
-		takers = append(takers, Taker{
-			Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Named: j.cost.Priority + j.uncounted, Policy: w.policy,
+		requests = append(requests, Request{
+			Key: keys[j], Ask: ask, Queue: j.queue, Priority: j.cost.Priority, Named: j.cost.Priority + j.uncounted,
+			Policy: w.policy,
 		})
 	}
-	sets, w.obstacle = Together(&Situation[*job]{tree, Sort(holders), leaving, promised}, takers)
-	return sets
+	return &Situation[*job]{Tree: tree, Index: index, Now: w.now}, requests
+}
+
+// hold is what the index is told of a job.
+func (w *world) hold(key string, j *job) holders.Hold {
+	h := holders.Hold{
+		Key: key, UID: j.name, Quota: j.leaf, Leaves: j.leaves, Unsure: j.unsure, Evictions: j.cost.Evictions, Gang: j.gang,
+	}
+	if j.judged != nil {
+		h.Judge(j.judged, &queue.Preemption{}, false, false)
+		h.Queue, h.Protection = j.queue, holders.Unprotected
+		return h
+	}
+	h.Queue, h.Priority, h.Admitted = j.queue, j.cost.Priority, w.now.Add(-j.cost.ranFor)
+	if h.Protection = w.protect[j.name]; h.Protection == holders.ByRunTime {
+		h.Protection, h.Until = holders.Unprotected, w.until
+	}
+	return h
 }
 
 // Each set that is found is one that plain sums allow, and none of it can stay.
 func TestSetsAreSufficientAndMinimal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, false)
 		w.drawBarePods(t)
 		for _, u := range w.units[1:] {
@@ -374,19 +393,19 @@ func TestSetsAreSufficientAndMinimal(t *testing.T) {
 			set := w.search(j)
 			if set == nil {
 				for _, v := range w.units {
-					require.False(t, w.taken(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
+					require.False(t, w.entitled(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
 					w.inQueue = w.policy.WithinQueue != queue.VictimsNone
-					require.False(t, w.inQueue && w.taken(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
+					require.False(t, w.inQueue && w.entitled(j, w.together(v)), "%s alone is enough for %s", v.name, j.name)
 					w.inQueue = false
 				}
 				continue
 			}
-			w.inQueue = !w.taken(j, set)
-			require.True(t, w.taken(j, set), "%s may take what it takes", j.name)
+			w.inQueue = !w.entitled(j, set)
+			require.True(t, w.entitled(j, set), "%s may preempt its victims", j.name)
 			w.requireBorrowed(t, set)
 			for i := 0; i < len(set); {
 				n := len(w.together(set[i]))
-				require.False(t, w.taken(j, slices.Delete(slices.Clone(set), i, i+n)), "%s could leave %s", j.name, set[i].name)
+				require.False(t, w.entitled(j, slices.Delete(slices.Clone(set), i, i+n)), "%s could leave %s", j.name, set[i].name)
 				i += n
 			}
 			w.inQueue = false
@@ -409,8 +428,8 @@ func (w *world) drawBarePods(t *rapid.T) {
 	}
 }
 
-// requireBorrowed: no unit is taken by another quota while the units of its own, and of its gang group's, have at most
-// what these are promised.
+// requireBorrowed: another quota preempts no unit whose own units, and those of its gang group, have at most their
+// guarantees.
 func (w *world) requireBorrowed(t *rapid.T, set []*job) {
 	for _, v := range set {
 		borrowed := w.inQueue
@@ -423,10 +442,10 @@ func (w *world) requireBorrowed(t *rapid.T, set []*job) {
 	}
 }
 
-// Requests that are served together take one after the other, each as if it had what those before it take. None of what
-// they take can stay.
+// Requests that are served together preempt one after the other. Each sees the requests before it as served. None of
+// the victims can stay.
 func TestSetsOfSeveralAreSufficientAndMinimal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, false)
 		w.policy.WithinQueue = queue.VictimsNone
 		for _, u := range w.units[2:] {
@@ -450,21 +469,21 @@ func TestSetsOfSeveralAreSufficientAndMinimal(t *testing.T) {
 			for _, v := range sets[0] {
 				defer func() { v.holds = true }()
 			}
-			may := w.fits(jobs[0], nil) && len(sets[0]) == 0 || w.taken(jobs[0], sets[0])
+			may := w.fits(jobs[0], nil) && len(sets[0]) == 0 || w.entitled(jobs[0], sets[0])
 			for _, v := range sets[0] {
 				v.holds = false
 			}
 			jobs[0].promised = true
-			return may && (w.fits(jobs[1], nil) && len(sets[1]) == 0 || w.taken(jobs[1], sets[1]))
+			return may && (w.fits(jobs[1], nil) && len(sets[1]) == 0 || w.entitled(jobs[1], sets[1]))
 		}
 		sets := w.searchTogether(jobs...)
 		if sets == nil {
 			if first := w.search(jobs[0]); first != nil && within {
-				require.False(t, inTurn([][]*job{first, nil}), "what the first takes is enough for both")
+				require.False(t, inTurn([][]*job{first, nil}), "the victims of the first are enough for both")
 			}
 			return
 		}
-		require.True(t, inTurn(sets), "they may take what they take")
+		require.True(t, inTurn(sets), "they may preempt their victims")
 		all := slices.Concat(sets...)
 		for _, v := range all {
 			rest := slices.DeleteFunc(slices.Clone(all), func(o *job) bool { return slices.Contains(w.together(v), o) })
@@ -500,14 +519,14 @@ func inSomeOrder(units []*job, is func([]*job) bool) bool {
 	return some(nil, units)
 }
 
-// The owner of a min gets it, whatever others hold, and taking comes to an end: if nobody leaves, nobody waits whose
-// request is within the min of its quota, and within those above it in what is short.
+// The owner of a min gets it, whatever others hold, and preemption ends. If no unit ends, no unit waits whose request
+// is within the min of its quota and, for short resources, of the levels above.
 func TestNoPromisedMinIsUnserved(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, true)
 		units := rapid.Permutation(w.units).Draw(t, "order")
 		for again, rounds := true, 0; again; rounds++ {
-			require.Less(t, rounds, 1000, "taking does not end")
+			require.Less(t, rounds, 1000, "preemption does not end")
 			again = false
 			for _, j := range units {
 				if j.holds {
@@ -515,7 +534,7 @@ func TestNoPromisedMinIsUnserved(t *testing.T) {
 				}
 				set := []*job(nil)
 				if !w.fits(j, nil) {
-					if j.gang != "" { // those take from nobody
+					if j.gang != "" { // such a job preempts nobody
 						continue
 					}
 					if set = w.search(j); set == nil {
@@ -537,6 +556,48 @@ func TestNoPromisedMinIsUnserved(t *testing.T) {
 				}
 			}
 			require.False(t, promised, "%s of %s waits, though it is within each min", j.name, j.leaf)
+		}
+	})
+}
+
+// A search in the index finds the same victims as a search in a list of all holders.
+func TestAnIndexFindsWhatAScanFinds(t *testing.T) {
+	effort.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, false)
+		w.now, w.protect = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), map[string]holders.Protection{}
+		w.until = w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "until")) * time.Second)
+		of := []queue.Victims{queue.VictimsAny, queue.VictimsOfLowerPriority}
+		w.policy.Reclaim = rapid.SampledFrom(of).Draw(t, "reclaim")
+		for _, u := range w.units[1:] {
+			u.cost.Evictions = rapid.Int64Range(0, 1).Draw(t, "evictions")
+			u.cost.ranFor = time.Duration(rapid.IntRange(0, 3).Draw(t, "ran for")) * time.Second
+			for _, kind := range kinds { // holders of a class without the resource come in the order of admission
+				u.asks[kind] = max(1, u.asks[kind])
+			}
+			if w.fits(u, nil) {
+				u.holds = rapid.IntRange(0, 4).Draw(t, "holds") > 0
+				u.leaves = u.holds && rapid.IntRange(0, 9).Draw(t, "leaves") == 0
+				w.protect[u.name] = rapid.SampledFrom([]holders.Protection{
+					holders.Unprotected, holders.Unprotected, holders.ByRunTime, holders.InFlight,
+				}).Draw(t, "protection")
+			}
+		}
+		for _, j := range w.units {
+			if j.holds {
+				continue
+			}
+			in, requests := w.situation(j)
+			var all []*holders.Holder[*job]
+			for _, l := range in.Index.Leaves() {
+				for _, h := range l.Heads(in.Now, 0) {
+					for ; h != nil; h = h.Next() {
+						all = append(all, h)
+					}
+				}
+			}
+			found, _ := New(in, requests[0]).find(pool[*job]{})
+			scanned, _ := New(in, requests[0]).find(listed(all))
+			require.Equal(t, scanned, found)
 		}
 	})
 }

@@ -20,14 +20,17 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// right is one by which a request may take what others hold.
-type right[T any] struct {
-	// covers says that it may take a holder when those are gone that were taken, and that some of it helps.
-	covers func(h *Holder[T]) bool
+// right is a rule by which a request may preempt.
+type right[T comparable] struct {
+	// covers says that the request may preempt holders of a class after the victims so far, and that some of it helps. It
+	// covers nothing in a leaf that it does not reach.
+	covers  func(*holders.Class[T]) bool
+	reaches func(leaf *capacity.Route) bool
 	// lacks says that more of a resource has to be given back than the limits of the request lack.
 	lacks func(number int) bool
 }
@@ -46,31 +49,58 @@ func (s *Search[T]) rights() (list []right[T]) {
 // reclaims is the right to what other quotas have borrowed. A gang group that has borrowed some of what it holds has
 // borrowed all of it, as it does not run without.
 func (s *Search[T]) reclaims() right[T] {
-	return right[T]{lacks: func(int) bool { return false }, covers: func(h *Holder[T]) bool {
-		if h.Priority >= s.Priority && s.Policy.Reclaim != queue.VictimsAny {
-			return false
-		}
-		return slices.ContainsFunc(h.Parts, func(p Part) bool { return s.mayReclaim(&p) })
-	}}
+	return right[T]{
+		lacks: func(int) bool { return false },
+		reaches: func(leaf *capacity.Route) bool {
+			return s.mayReclaim(leaf, func(l *capacity.Level, i int) bool { return s.short[i] && s.isOver(l, i) })
+		},
+		covers: func(c *holders.Class[T]) bool {
+			if c.Priority >= s.Priority && s.Policy.Reclaim != queue.VictimsAny {
+				return false
+			}
+			return slices.ContainsFunc(c.Parts(), func(p holders.Part) bool {
+				return s.mayReclaim(p.Route, func(l *capacity.Level, i int) bool {
+					return p.Held[i] > 0 && s.short[i] && s.isOver(l, i)
+				})
+			})
+		},
+	}
 }
 
-func (s *Search[T]) mayReclaim(p *Part) bool {
-	mine, its := branches(s.Ask.Route.Levels, p.Route.Levels)
-	return len(mine) > 0 && len(its) > 0 && !slices.ContainsFunc(mine, s.exceedsMin) &&
-		!slices.ContainsFunc(its, func(l *capacity.Level) bool { return !s.over(l, p) })
+// mayReclaim says that the request may reclaim from a leaf. The levels of the request are within their mins with it.
+// At each level of the leaf others have borrowed some resource.
+func (s *Search[T]) mayReclaim(leaf *capacity.Route, borrowed func(l *capacity.Level, number int) bool) bool {
+	mine, its := branches(s.Ask.Route.Levels, leaf.Levels)
+	if len(mine) == 0 || len(its) == 0 {
+		return false
+	}
+	for _, l := range its {
+		some := false
+		for i := 0; i < len(s.short) && !some; i++ {
+			some = borrowed(l, i)
+		}
+		if !some {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(mine, s.exceedsMin)
 }
 
 // preempts is the right to what units of lower priority hold in its queue and quota.
 func (s *Search[T]) preempts() right[T] {
-	return right[T]{lacks: s.raises, covers: func(h *Holder[T]) bool {
-		return h.Priority < s.Priority && slices.ContainsFunc(h.Parts, func(p Part) bool {
-			return p.Queue == s.Queue && p.leaf() == s.Ask.Leaf() && s.helps(&p)
-		})
-	}}
+	return right[T]{
+		lacks:   s.raises,
+		reaches: func(leaf *capacity.Route) bool { return leaf.Levels[0] == s.Ask.Leaf() },
+		covers: func(c *holders.Class[T]) bool {
+			return c.Priority < s.Priority && slices.ContainsFunc(c.Parts(), func(p holders.Part) bool {
+				return p.Queue == s.Queue && p.Leaf() == s.Ask.Leaf() && s.helps(&p)
+			})
+		},
+	}
 }
 
 // helps says that some of what is short is given back.
-func (s *Search[T]) helps(p *Part) bool {
+func (s *Search[T]) helps(p *holders.Part) bool {
 	for i, held := range p.Held {
 		if held > 0 && s.short[i] {
 			return true
@@ -79,8 +109,8 @@ func (s *Search[T]) helps(p *Part) bool {
 	return false
 }
 
-// raises says that a level would have more of a resource than it has now, and than its min, with the request in place
-// of what was taken. The top has no min.
+// raises says that a level would exceed its min, and its present amount, with the request in place of the victims. The
+// top has no min.
 func (s *Search[T]) raises(number int) bool {
 	n := s.Ask.Need[number]
 	if n <= s.given[number] {
@@ -92,17 +122,17 @@ func (s *Search[T]) raises(number int) bool {
 	})
 }
 
-// Entitled says whether a request may have a right to anything: its queue lets it take from units of lower priority
-// there, or from others and its quota is within its min with it.
-func (t *Taker) Entitled(tree *capacity.Tree) bool {
+// Entitled says whether a request can have a right to anything. Its queue lets it preempt lower priorities there, or
+// reclaim if its quota is within its min with it.
+func (t *Request) Entitled(tree *capacity.Tree) bool {
 	return t.Policy.WithinQueue != queue.VictimsNone ||
 		t.Policy.Reclaim != queue.VictimsNone && t.withinMin(tree, nil)
 }
 
 // withinMin says that the quota is within its min with the request and others.
-func (t *Taker) withinMin(tree *capacity.Tree, others []Taker) bool {
+func (t *Request) withinMin(tree *capacity.Tree, others []Request) bool {
 	s := &Search[struct{}]{
-		Taker: *t, tree: tree, short: make([]bool, len(t.Ask.Need)), gone: amounts{}, held: amounts{},
+		Request: *t, tree: tree, short: make([]bool, len(t.Ask.Need)), gone: holders.Amounts{}, held: holders.Amounts{},
 	}
 	expect(s, others)
 	return !s.exceedsMin(t.Ask.Leaf())
@@ -118,9 +148,9 @@ func branches(a, b []*capacity.Level) (ofA, ofB []*capacity.Level) {
 	return nil, nil // of two trees: nothing of one is free in the other
 }
 
-// exceedsMin says that a level would be above its min with the request, or promises nothing of what is short. Above the
-// quota of the request only what is short counts: other quotas there may have borrowed another resource, which takes
-// nothing away from the promise.
+// exceedsMin says that a level would be above its min with the request, or has no min of a short resource. Above the
+// quota of the request only short resources count. Other quotas there may have borrowed another resource, which takes
+// nothing away from the guarantee.
 func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
 	leaf := l == s.Ask.Leaf()
 	for i, n := range s.Ask.Need {
@@ -133,19 +163,20 @@ func (s *Search[T]) exceedsMin(l *capacity.Level) bool {
 	return false
 }
 
-// over says that units hold more than the min of a level of a resource that is short, and that some of it is given
-// back. Pods outside of units are what the level has borrowed first: no unit goes for them that is within min.
-func (s *Search[T]) over(l *capacity.Level, p *Part) bool {
-	for i, held := range p.Held {
-		owed, _ := l.Owed(s.tree.Resource(i))
-		if held > 0 && s.short[i] && s.held.at(l, i) > owed {
-			return true
-		}
-	}
-	return false
+// isOver says that units hold more of a resource than the min of a level. Pods outside of units are what the level has
+// borrowed first: no unit goes for them that is within min.
+func (s *Search[T]) isOver(l *capacity.Level, number int) bool {
+	owed, _ := l.Owed(s.tree.Resource(number))
+	return s.heldAt(l, number) > owed
 }
 
-// inUse is what pods use and units hold of a resource at a level and below, less what was taken.
+// inUse is the amount of a resource that pods use and units hold at a level and below, without the victims.
 func (s *Search[T]) inUse(l *capacity.Level, number int) int64 {
-	return resources.SaturatingSub(l.Limit().InUse(s.tree.Resource(number)), s.gone.at(l, number))
+	return resources.SaturatingSub(l.Limit().InUse(s.tree.Resource(number)), s.gone.At(l, number))
+}
+
+// heldAt is the amount of a resource that units hold, or are promised, at a level and below. Amounts of victims do not
+// count.
+func (s *Search[T]) heldAt(l *capacity.Level, number int) int64 {
+	return resources.SaturatingAdd(s.in.Index.Held().At(l, number), s.held.At(l, number))
 }

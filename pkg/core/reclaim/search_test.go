@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -34,8 +35,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// tree of quotas with one job after another, read from rows: "quota min max", with the parent before a slash, and
-// "job quota cpu gpu priority", of which the first one waits and the others hold; one with a dash leaves.
+// tree of quotas with one job after another, read from rows. A row is "quota min max", with the parent before a slash,
+// or "job quota cpu gpu priority". The first job waits and the others hold; one with a dash leaves.
 func tree(t *testing.T, quotas, jobs string) *world {
 	t.Helper()
 	w := &world{parent: map[string]string{}, min: map[string]map[string]int64{}, max: map[string]map[string]int64{}}
@@ -56,10 +57,10 @@ func tree(t *testing.T, quotas, jobs string) *world {
 	for i, row := range strings.Split(strings.TrimSpace(jobs), "\n") {
 		j := &job{holds: i > 0, asks: map[string]int64{}}
 		var cpu, gpu int64
-		var lost float64
+		var lost int64
 		_, err := fmt.Sscan(row, &j.name, &j.leaf, &cpu, &gpu, &j.cost.Priority, &j.cost.Evictions, &lost)
 		require.NoError(t, err, row)
-		j.cost.Lost = []float64{lost, lost, lost}
+		j.cost.ranFor = time.Duration(lost) * time.Second
 		j.name, j.leaves = strings.CutPrefix(j.name, "-")
 		j.asks["cpu"], j.asks["gpu"] = cpu, gpu
 		w.units = append(w.units, j)
@@ -70,7 +71,7 @@ func tree(t *testing.T, quotas, jobs string) *world {
 func TestFind(t *testing.T) {
 	flat := "root 0 8\nroot/a 4 8\nroot/b 2 8\nroot/c 2 8"
 	nested := "root 0 8\nroot/x 4 8\nx/a 2 8\nx/b 2 8\nroot/y 4 8\ny/c 4 8"
-	for name, tc := range map[string]struct{ quotas, jobs, taken string }{
+	for name, tc := range map[string]struct{ quotas, jobs, victims string }{
 		"from the quota that is farthest above its min": {flat,
 			"j a 2 0 0 0 0\nv b 2 0 0 0 0\nw b 1 0 0 0 0\ns c 5 0 9 9 9", "s"},
 		"the lower priority of one quota": {flat,
@@ -110,17 +111,17 @@ func TestFind(t *testing.T) {
 			for _, v := range w.search(w.units[0]) {
 				names = append(names, v.name)
 			}
-			require.Equal(t, tc.taken, strings.Join(names, " "))
+			require.Equal(t, tc.victims, strings.Join(names, " "))
 		})
 	}
 }
 
 // Pods that no unit owns are what their quota borrowed first. No unit dies for them that is within what its units are
 // promised. They are what keeps the owner of a min from it.
-func TestNobodyIsTakenForBarePods(t *testing.T) {
+func TestBarePodsMakeNoVictims(t *testing.T) {
 	for name, tc := range map[string]struct {
-		quotas, jobs, taken string
-		pods                int64
+		quotas, jobs, victims string
+		pods                  int64
 	}{
 		"a unit within its min": {"root 0 8\nroot/a 4 8\nroot/b 4 8", "j a 4 0 0 0 0\nv b 4 0 0 0 0", "", 4},
 		"a unit whose parent is within its min": {
@@ -140,25 +141,25 @@ func TestNobodyIsTakenForBarePods(t *testing.T) {
 			for _, v := range w.search(w.units[0]) {
 				names = append(names, v.name)
 			}
-			require.Equal(t, tc.taken, strings.Join(names, " "))
-			if tc.taken == "" {
+			require.Equal(t, tc.victims, strings.Join(names, " "))
+			if tc.victims == "" {
 				require.Equal(t, Obstacle{Level: "root", Resource: "cpu", Pods: tc.pods}, w.obstacle)
 			}
 		})
 	}
 }
 
-func reclaims(ask *decide.Ask) Taker {
-	return Taker{Ask: ask, Policy: queue.Preemption{Reclaim: queue.VictimsAny}}
+func reclaims(ask *decide.Ask) Request {
+	return Request{Ask: ask, Policy: queue.Preemption{Reclaim: queue.VictimsAny}}
 }
 
-// The policy of its queue says from whom a unit may take.
+// The policy of its queue says whom a unit may preempt.
 func TestPolicies(t *testing.T) {
 	none, lower, any := queue.VictimsNone, queue.VictimsOfLowerPriority, queue.VictimsAny
 	flat := "root 0 8\nroot/a 4 8\nroot/b 2 8"
 	for name, tc := range map[string]struct {
 		reclaim, within queue.Victims
-		jobs, taken     string
+		jobs, victims   string
 	}{
 		"nobody": {none, none, "j a 2 0 5 0 0\nv b 4 0 1 0 0\nw a 4 0 1 0 0", ""},
 		"borrowers of lower priority alone": {lower, none,
@@ -177,7 +178,7 @@ func TestPolicies(t *testing.T) {
 			for _, v := range w.search(w.units[0]) {
 				names = append(names, v.name)
 			}
-			require.Equal(t, tc.taken, strings.Join(names, " "))
+			require.Equal(t, tc.victims, strings.Join(names, " "))
 		})
 	}
 }
@@ -215,29 +216,29 @@ func TestAnObstacleIsABoundedPriority(t *testing.T) {
 	}
 }
 
-// A unit takes no more than its object has room for.
+// A unit has at most as many victims as its object has room for.
 func TestMostHolds(t *testing.T) {
-	for most, taken := range map[int]int{MostHolds: MostHolds, MostHolds + 1: 0} {
+	for most, victims := range map[int]int{MostHolds: MostHolds, MostHolds + 1: 0} {
 		jobs := strings.Builder{}
 		fmt.Fprintf(&jobs, "j a %d 0 0 0 0", most)
 		for i := range most {
 			fmt.Fprintf(&jobs, "\nv%d b 1 0 0 0 0", i)
 		}
 		w := tree(t, fmt.Sprintf("root 0 %[1]d\nroot/a %[1]d %[1]d\nroot/b 0 %[1]d", most), jobs.String())
-		require.Len(t, w.search(w.units[0]), taken)
+		require.Len(t, w.search(w.units[0]), victims)
 	}
 }
 
-// Nobody is taken for a set that is too small if those stay of whom it is not sure that they go.
-func TestNobodyIsTakenForASetThatMayBeTooSmall(t *testing.T) {
+// A set that is too small if uncertain pods stay is not preempted.
+func TestASetThatMayBeTooSmallIsNotPreempted(t *testing.T) {
 	for name, tc := range map[string]struct {
-		left, other int // what the pods of a job that is gone use, and what another job holds, of 8
+		left, other int // use of pods of a deleted job, and held quota of another job, of 8
 		unsure      bool
-		taken       string // by a job that asks for 6
+		victims     string // by a job that asks for 6
 	}{
-		"they go":             {left: 5, other: 3, taken: "other"},
+		"they go":             {left: 5, other: 3, victims: "other"},
 		"they may stay":       {left: 5, other: 3, unsure: true},
-		"enough without them": {left: 2, other: 6, unsure: true, taken: "other"},
+		"enough without them": {left: 2, other: 6, unsure: true, victims: "other"},
 		"enough if they go":   {left: 6, other: 2, unsure: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,103 +250,54 @@ func TestNobodyIsTakenForASetThatMayBeTooSmall(t *testing.T) {
 			for _, v := range slices.Concat(sets...) {
 				names = append(names, v.name)
 			}
-			require.Equal(t, tc.taken, strings.Join(names, " "))
+			require.Equal(t, tc.victims, strings.Join(names, " "))
 			require.Equal(t, tc.left == 5 && tc.unsure, w.obstacle.Unsure)
 			require.Equal(t, w.obstacle.Unsure, sets == nil)
 		})
 	}
 }
 
-// Each protection says what it means for a gang group, and no two mean the same for those that are taken together.
-func TestEachProtectionHasARankInAGangGroup(t *testing.T) {
-	ranks := map[int]Protection{}
-	for p := range protections {
-		require.NotEqual(t, inGang[p].stays, inGang[p].rank > 0, "protection %d", p)
-		if other, same := ranks[inGang[p].rank]; !inGang[p].stays {
-			require.False(t, same, "%d is as %d", p, other)
-			ranks[inGang[p].rank] = p
-		}
-	}
-}
-
-// A gang group is protected no better than its least protected unit, but while a write of one is in flight.
-func TestJoin(t *testing.T) {
-	early, late := time.Unix(1, 0), time.Unix(2, 0)
-	for name, tc := range map[string]struct{ a, b, want Holder[int] }{
-		"nobody":      {},
-		"one adopted": {b: Holder[int]{Protection: Adopted}},
-		"both adopted": {
-			Holder[int]{Protection: Adopted}, Holder[int]{Protection: Adopted}, Holder[int]{Protection: Adopted},
-		},
-		"one for a time": {Holder[int]{Protection: ByRunTime, Until: early}, Holder[int]{}, Holder[int]{}},
-		"both for a time": {
-			Holder[int]{Protection: ByRunTime, Until: late}, Holder[int]{Protection: ByRunTime, Until: early},
-			Holder[int]{Protection: ByRunTime, Until: early},
-		},
-		"one for a time, one adopted": {
-			Holder[int]{Protection: Adopted}, Holder[int]{Protection: ByRunTime, Until: late},
-			Holder[int]{Protection: ByRunTime, Until: late},
-		},
-		"one in flight": {
-			Holder[int]{}, Holder[int]{Protection: InFlight}, Holder[int]{Protection: InFlight},
-		},
-		"costs": {
-			Holder[int]{Cost: Cost{Priority: 1, Evictions: 2, Lost: []float64{3}}},
-			Holder[int]{Cost: Cost{Priority: 2, Evictions: 1, Lost: []float64{3, 1}}},
-			Holder[int]{Cost: Cost{Priority: 1, Evictions: 1, Lost: []float64{6, 1}}},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			joined := tc.a
-			joined.Join(&tc.b)
-			require.Equal(t, tc.want, joined)
-			tc.b.Join(&tc.a)
-			require.Equal(t, tc.want, tc.b)
-		})
-	}
-}
-
-// A small unit that nobody takes, or that is within the min of another quota, does not keep what its gang group has
+// A small unit that is protected, or within the min of another quota, does not keep what its gang group has
 // borrowed.
-func TestAGangGroupIsTakenBesideASmallUnit(t *testing.T) {
+func TestAGangGroupIsPreemptedWithoutItsProtectedUnit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leaf       string
-		protection Protection
-		taken      string
+		protection holders.Protection
+		victims    string
 	}{
-		"non-preemptible":        {"b", NonPreemptible, "v"},
-		"not to be suspended":    {"b", NotSuspendable, "v"},
-		"kept by its queue":      {"b", ByItsQueue, "v"},
-		"kept by its owner":      {"b", ByItself, "v"},
-		"just admitted":          {"b", ByRunTime, "s v"},
-		"adopted":                {"b", Adopted, "s v"},
-		"within its min":         {"c", Unprotected, "s v"},
-		"of a high priority":     {"b", Unprotected, "s v"},
-		"protected in its quota": {"c", NonPreemptible, "v"},
+		"non-preemptible":        {"b", holders.NonPreemptible, "v"},
+		"not to be suspended":    {"b", holders.NotSuspendable, "v"},
+		"kept by its queue":      {"b", holders.ByItsQueue, "v"},
+		"kept by its owner":      {"b", holders.ByItself, "v"},
+		"just admitted":          {"b", holders.ByRunTime, "s v"},
+		"adopted":                {"b", holders.Adopted, "s v"},
+		"within its min":         {"c", holders.Unprotected, "s v"},
+		"of a high priority":     {"b", holders.Unprotected, "s v"},
+		"protected in its quota": {"c", holders.NonPreemptible, "v"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 0 8\nroot/c 2 8",
 				"j a 4 0 5 0 0\ns "+tc.leaf+" 1 0 9 9 9\nv b 7 0 0 0 0")
 			w.units[1].gang, w.units[2].gang = "g", "g"
 			w.policy.Reclaim = queue.VictimsOfLowerPriority
-			w.protect = map[string]Protection{"s": tc.protection}
+			w.protect, w.until = map[string]holders.Protection{"s": tc.protection}, w.now.Add(time.Minute)
 			var names []string
 			for _, v := range w.search(w.units[0]) {
 				names = append(names, v.name)
 			}
-			require.Equal(t, tc.taken, strings.Join(names, " "))
+			require.Equal(t, tc.victims, strings.Join(names, " "))
 		})
 	}
 }
 
-// Lost work is counted in what is short, so that a unit with few large pods is not taken before one with many small
-// ones, and a unit with much of something else is.
+// Lost work counts in the short resource. So a unit with few large pods is not preempted before one with many small
+// ones, but a unit with much of another resource is.
 func TestLostWorkIsThatOfWhatIsShort(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		one, two unit.Unit
 		minutes  [2]int // since their admission
-		taken    string
+		victims  string
 	}{
 		"few large pods": {
 			unit.Unit{Pods: 1, Request: listOf("gpu", 4)}, unit.Unit{Pods: 2, Request: listOf("gpu", 2)},
@@ -377,7 +329,7 @@ func TestLostWorkIsThatOfWhatIsShort(t *testing.T) {
 			for _, v := range w.search(w.units[0]) {
 				names = append(names, v.name)
 			}
-			require.Equal(t, []string{tc.taken}, names)
+			require.Equal(t, []string{tc.victims}, names)
 		})
 	}
 }
@@ -395,51 +347,13 @@ func listOf(pairs ...any) resources.List {
 func TestObstacles(t *testing.T) {
 	w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 2 8", "j a 4 0 0 0 0\nv b 2 0 0 0 0\nw b 2 0 0 0 0\nu b 3 0 0 0 0")
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	w.protect = map[string]Protection{"w": ByRunTime, "u": Adopted}
-	w.until = now
+	w.protect = map[string]holders.Protection{"w": holders.ByRunTime, "u": holders.Adopted}
+	w.now, w.until = now.Add(-time.Minute), now
 	w.bare = map[string]map[string]int64{"b": {"cpu": 1}}
 	require.Empty(t, w.search(w.units[0]))
 	want := Obstacle{Level: "root", Resource: "cpu", Pods: 1, Until: now}
-	want.Protected[ByRunTime], want.Protected[Adopted] = 2, 3
+	want.Protected[holders.ByRunTime], want.Protected[holders.Adopted] = 2, 3
 	require.Equal(t, want, w.obstacle)
-}
-
-func TestProtectionOf(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	kept, asks := unit.Unit{Stated: unit.Stated{Kept: true}}, unit.Unit{Stated: unit.Stated{Unpreemptable: true}}
-	for name, tc := range map[string]struct {
-		unit           unit.Unit
-		policy         queue.Preemption
-		nonPreemptible bool
-		want           Protection
-		until          time.Duration
-	}{
-		"a job":                          {},
-		"pods that nobody owns":          {unit: unit.Unit{Unsuspendable: true}, want: NotSuspendable},
-		"non-preemptible":                {nonPreemptible: true, want: NonPreemptible},
-		"adopted":                        {unit: unit.Unit{Adopted: true}, want: Adopted},
-		"adopted, and its queue lets":    {unit: unit.Unit{Adopted: true}, policy: queue.Preemption{Adopted: true}},
-		"its queue keeps it":             {policy: queue.Preemption{Protected: true}, want: ByItsQueue},
-		"it asked before":                {unit: kept, policy: queue.Preemption{Keeps: true}, want: ByItself},
-		"it asks for that since":         {unit: asks, policy: queue.Preemption{Keeps: true}},
-		"it asked, and its queue is not": {unit: kept},
-		"it has just begun": {
-			policy: queue.Preemption{MinRunTime: 90 * time.Second}, want: ByRunTime, until: 30 * time.Second,
-		},
-		"it has run for just so long":  {policy: queue.Preemption{MinRunTime: time.Minute}},
-		"what is wrong with the state": {unit: unit.Unit{Quarantined: true}, want: NotSuspendable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tc.unit.ConsumerManaged, tc.unit.Admitted = true, now.Add(-time.Minute)
-			got, until := ProtectionOf(now, &tc.unit, &tc.policy, tc.nonPreemptible)
-			require.Equal(t, tc.want, got)
-			if tc.until > 0 {
-				require.Equal(t, tc.until, until.Sub(now))
-			} else {
-				require.Zero(t, until)
-			}
-		})
-	}
 }
 
 // Where there is less than all mins together, each is owed its part. The limit of a quota is its share then.
@@ -460,8 +374,10 @@ func TestMinThatShrinks(t *testing.T) {
 		tree.Changed("b")
 		route := tree.Route("a")
 		ask := &decide.Ask{Need: tree.Need(cpu(4), 1), Limits: route.Limits(false), Route: route}
-		holders := []Holder[string]{{Parts: []Part{{Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}}}
-		set, _ := New(&Situation[string]{Tree: tree, Among: holders}, reclaims(ask)).Find(holders)
+		index := holders.New[string](tree)
+		index.Set("v", holders.Hold{Key: "v", Quota: "b"}, cpu(8))
+		index.Refresh(time.Time{})
+		set, _ := New(&Situation[string]{Tree: tree, Index: index}, reclaims(ask)).find(pool[string]{})
 		require.Len(t, set, want)
 	}
 }
@@ -481,19 +397,17 @@ func TestFarthestAboveItsShare(t *testing.T) {
 	for name, wants := range map[string]int64{"a": 2, "b": 12, "c": 12} {
 		tree.Want(name, func(sum *resources.Sum) { sum.Add(cpu(wants)) })
 	}
-	var holders []Holder[string]
+	index := holders.New[string](tree)
 	for priority, name := range []string{"b", "c"} {
 		l.Reserve("of-"+name, name, cpu(6), false)
 		tree.Changed(name)
-		holders = append(holders, Holder[string]{Of: []string{name}, Cost: Cost{Priority: int32(priority)}})
+		index.Set(name, holders.Hold{Key: "of-" + name, Quota: name, Priority: int32(priority)}, cpu(6))
 	}
 	tree.Refresh()
-	for i := range holders {
-		holders[i].Parts = []Part{{Route: tree.Route(holders[i].Of[0]), Held: tree.Need(cpu(6), 1)}}
-	}
+	index.Refresh(time.Time{})
 	route := tree.Route("a")
 	ask := &decide.Ask{Need: tree.Need(cpu(2), 1), Limits: route.Limits(false), Route: route}
-	set, _ := New(&Situation[string]{Tree: tree, Among: holders}, reclaims(ask)).Find(holders)
+	set, _ := New(&Situation[string]{Tree: tree, Index: index}, reclaims(ask)).find(pool[string]{})
 	require.Len(t, set, 1)
 	require.Equal(t, []string{"c"}, set[0].Of)
 }

@@ -19,34 +19,38 @@ package reclaim
 import (
 	"slices"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// mostSpared bounds the sets of several requests of which each holder is tried whether it need not be taken.
+// mostSpared bounds the victims of several requests that are tried one by one whether they can stay.
 const mostSpared = 32
 
-// Together finds whom several requests take from that are served together or not at all: some for each, none where it
-// needs none. A request finds gone what those before it take, and in use what all others ask for: they reclaim only if
-// each of them is within its min with all others. The result is nil if none are enough, for which the obstacle is. It
-// is none for each if they fit without. Sets that are enough only if pods go of which that is not sure are none yet.
-func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle) {
-	takers = slices.Clone(takers)
-	for i := range takers {
-		if len(takers) > 1 && !takers[i].withinMin(in.Tree, others(takers, i)) {
-			for j := range takers {
-				takers[j].Policy.Reclaim = queue.VictimsNone
+// Together finds victims for several requests that are served together or not at all: a set for each request, empty if
+// it needs none. Each request sees the victims of earlier ones as gone, and the requests of all others as in use. So
+// requests reclaim only if each is within its min together with all others.
+//
+// The result is nil if no set is enough, and the obstacle says why. All sets are empty if the requests fit without
+// victims. A set that is enough only if uncertain pods go does not count.
+func Together[T comparable](in *Situation[T], requests []Request) (units [][]T, o Obstacle) {
+	requests = slices.Clone(requests)
+	in = in.forAll(requests)
+	for i := range requests {
+		if len(requests) > 1 && !requests[i].withinMin(in.Tree, others(requests, i)) {
+			for j := range requests {
+				requests[j].Policy.Reclaim = queue.VictimsNone
 			}
 			break
 		}
 	}
-	sets, o := inTurn(in, takers, in.Among)
-	for again := len(takers) > 1; again; {
-		var fewer [][]*Holder[T]
-		if fewer, again = spare(in, takers, slices.Concat(sets...)); again {
+	sets, o := inTurn(in, requests, pool[T]{})
+	for again := len(requests) > 1; again; {
+		var fewer [][]*holders.Holder[T]
+		if fewer, again = spare(in, requests, slices.Concat(sets...)); again {
 			sets = fewer
 		}
 	}
-	if o.Unsure = !suffice(in, takers, slices.Concat(sets...)); o.Unsure {
+	if o.Unsure = !suffice(in, requests, slices.Concat(sets...)); o.Unsure {
 		return nil, o
 	}
 	for _, set := range sets {
@@ -59,70 +63,57 @@ func Together[T any](in *Situation[T], takers []Taker) (units [][]T, o Obstacle)
 	return units, o
 }
 
-// suffice says that those who are taken are enough even if those stay of whom it is not sure that they go.
-func suffice[T any](in *Situation[T], takers []Taker, taken []*Holder[T]) bool {
-	unsure := func(h Holder[T]) bool { return h.Unsure }
-	if len(taken) == 0 || !slices.ContainsFunc(in.Leaving, unsure) {
+// suffice says that the victims are enough even if all uncertain pods stay.
+func suffice[T comparable](in *Situation[T], requests []Request, victims []*holders.Holder[T]) bool {
+	if len(victims) == 0 || !in.Index.Unsure() {
 		return true
 	}
 	sure := *in
-	sure.Leaving = slices.DeleteFunc(slices.Clone(in.Leaving), unsure)
-	var among []Holder[T]
-	for _, h := range taken {
-		among = append(among, *h)
-	}
-	sets, _ := inTurn(&sure, takers, among)
+	sure.sure = true
+	sets, _ := inTurn(&sure, requests, listed(victims))
 	return sets != nil
 }
 
-// spare finds sets that leave out one of those that are taken, if there are any.
-func spare[T any](in *Situation[T], takers []Taker, taken []*Holder[T]) (sets [][]*Holder[T], found bool) {
-	for i := 0; i < len(taken) && len(taken) <= mostSpared && !found; i++ {
-		var rest []Holder[T]
-		for j, h := range taken {
-			if j != i {
-				rest = append(rest, *h)
-			}
-		}
-		sets, _ = inTurn(in, takers, rest)
+// spare finds sets with one victim less, if there are any.
+func spare[T comparable](
+	in *Situation[T], requests []Request, victims []*holders.Holder[T],
+) (sets [][]*holders.Holder[T], found bool) {
+	for i := 0; i < len(victims) && len(victims) <= mostSpared && !found; i++ {
+		rest := slices.Delete(slices.Clone(victims), i, i+1)
+		sets, _ = inTurn(in, requests, listed(rest))
 		found = len(sets) > 0
 	}
 	return sets, found
 }
 
-func others(takers []Taker, but int) []Taker { return slices.Delete(slices.Clone(takers), but, but+1) }
+func others(requests []Request, but int) []Request {
+	return slices.Delete(slices.Clone(requests), but, but+1)
+}
 
-// inTurn has each request take from those that are left of some.
-func inTurn[T any](in *Situation[T], takers []Taker, among []Holder[T]) (sets [][]*Holder[T], o Obstacle) {
-	now := *in
-	now.Promised = slices.Clone(in.Promised)
-	for i, by := range takers {
-		s := New(&now, by)
-		for _, h := range slices.Concat(sets...) {
-			s.release(h, 1)
+// inTurn finds victims for each request among the candidates that earlier requests left.
+func inTurn[T comparable](in *Situation[T], requests []Request, of pool[T]) (sets [][]*holders.Holder[T], o Obstacle) {
+	for i, by := range requests {
+		s := New(in, by)
+		for j, set := range sets {
+			for _, h := range set {
+				s.release(h, 1)
+			}
+			s.promise(requests[j].Ask.Route, requests[j].Ask.Need, 1)
 		}
 		clear(s.given)
-		expect(s, takers[i+1:])
+		expect(s, requests[i+1:])
 		s.look()
-		set, obstacle := s.Find(among)
+		set, obstacle := s.find(of)
 		if len(set) == 0 && !s.Fits() {
 			return nil, obstacle
 		}
-		sets = append(sets, set)
-		var rest []Holder[T]
-		for i := range among {
-			if !slices.Contains(set, &among[i]) {
-				rest = append(rest, among[i])
-			}
-		}
-		among = rest
-		now.Promised = append(now.Promised, Holder[T]{Parts: []Part{{Route: by.Ask.Route, Held: by.Ask.Need}}})
+		sets, of = append(sets, set), of.without(set)
 	}
 	return sets, o
 }
 
 // expect has what others ask for be in use, as far as the right is concerned.
-func expect[T any](s *Search[T], others []Taker) {
+func expect[T comparable](s *Search[T], others []Request) {
 	for i := range others {
 		s.lessen(others[i].Ask.Route, others[i].Ask.Need, -1)
 	}

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package resources holds resource vectors: the arithmetic that the whole of pkg/core counts in.
+// Package resources has vectors of amounts, with the arithmetic of the whole core.
 //
-// Amounts are int64: milli-units for cpu, units for everything else, as Koordinator compares them.
-// All arithmetic saturates at the ends of int64 instead of wrapping.
+// Amounts are int64, as Koordinator compares them: thousandths of cpu, and units of everything else. Arithmetic
+// saturates at the ends of int64 and never wraps.
 package resources

@@ -25,7 +25,7 @@ import (
 )
 
 // FuzzQuantities: an amount that is taken is what its text says, rounded up, and comes back the same; any other is
-// refused. Length and exponent are bounded before an amount is read: pkg/jobs does that for objects.
+// refused. Length and exponent are bounded before an amount is read: internal/jobs does that for objects.
 func FuzzQuantities(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text string) {
 		if len(text) > 24 || exponent(text) > 40 {

@@ -98,7 +98,7 @@ func clamp(n *big.Int) int64 {
 
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		a, am := draw(t, "a")
 		b, bm := draw(t, "b")
 		for _, k := range []string{"a", "b", "c", "d"} {
@@ -142,7 +142,7 @@ func TestPart(t *testing.T) {
 
 func TestQuantitiesAreTheInverse(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		m := rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "memory", "nvidia.com/gpu"}),
 			rapid.Int64Range(0, Greatest), 0, 3).Draw(t, "list")
 		got, err := FromQuantities(FromMap(m).Quantities())
@@ -154,7 +154,7 @@ func TestQuantitiesAreTheInverse(t *testing.T) {
 // A sum is exact however large it was in between: what was added can be taken away.
 func TestSumIsExact(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		var sum, other Sum
 		want := map[string]*big.Int{"a": new(big.Int), "b": new(big.Int), "c": new(big.Int), "d": new(big.Int)}
 		for range rapid.IntRange(0, effort.Steps(30)).Draw(t, "operations") {

@@ -22,9 +22,9 @@ import (
 	"strings"
 )
 
-// Sum accumulates vectors exactly, in 128 bits: whatever is added can be taken away again and leaves the
-// same sum, however large the amounts were in between. Reading saturates. The zero value is empty. What comes to zero
-// is forgotten, so that a sum is as large as what is in it, whatever names there were.
+// Sum accumulates vectors exactly, in 128 bits: adding and subtracting a vector restores the same sum, however large
+// the amounts are. Reading saturates. The zero value is empty. A name whose amount becomes zero is dropped, so a sum is
+// as large as its present contents.
 type Sum struct{ items []sumItem }
 
 // sumItem is an amount in two's complement that is not zero.

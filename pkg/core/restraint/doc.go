@@ -14,5 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package restraint says who may look now for others to take from: quotas take turns, and who took for nothing waits.
+// Package restraint limits the search for victims. Quotas take turns, and a quota waits before its next search if its
+// units preempted others and then put no pod on a node.
 package restraint

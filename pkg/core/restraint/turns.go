@@ -26,14 +26,14 @@ import (
 // looked for nobody.
 type Turns struct{ last map[string]time.Time }
 
-// Request for somebody from whom it could take. Searched is when somebody was looked for last.
+// Request for a search for victims. Searched is when the last search was made for it.
 type Request struct {
 	Quota    string
 	Searched time.Time
 }
 
-// Order returns the places of the requests for which somebody is looked for now, at most so many. One of each quota
-// comes before the second of any, and those come first for which nobody looked for longest.
+// Order returns the indexes of the requests to search for now, at most so many. The first of each quota comes before
+// the second of any. Within that, the request without a search for longest is first.
 func (t *Turns) Order(now time.Time, requests []Request, most int) []int {
 	last, order := make(map[string]time.Time, len(requests)), make([]int, len(requests))
 	for i, r := range requests {

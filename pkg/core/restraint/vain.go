@@ -23,23 +23,25 @@ import (
 )
 
 const (
-	// firstPause is for how long nobody takes for whom something was taken for nothing, at first; longestPause at most.
+	// firstPause is for how long a beneficiary does not preempt after it preempted in vain, at first; longestPause at
+	// most.
 	firstPause, longestPause = 30 * time.Second, time.Hour
 	// mostPauses bounds how many are remembered.
 	mostPauses = 4096
 )
 
-// Beneficiary is for whom units take: those of one namespace, for one quota.
+// Beneficiary is the group of units that pause together: those of one namespace in one quota.
 type Beneficiary struct{ Namespace, Quota string }
 
-// Of is for whom a unit takes.
+// Of is the beneficiary of a unit.
 func Of(u *unit.Unit) Beneficiary { return Beneficiary{Namespace: u.Namespace(), Quota: u.Quota} }
 
-// Vain remembers who took what others held, and gave it back before a pod of it was on a node. It is about namespaces
-// and quotas, so that it lasts when a job is deleted. Units are known by their keys. The zero value remembers nobody.
+// Vain remembers beneficiaries that preempted in vain: no pod of the preemptor was on a node before it gave the quota
+// back. It is about namespaces and quotas, so that it lasts when a job is deleted. Units are known by their keys. The
+// zero value remembers nobody.
 type Vain struct {
 	of map[Beneficiary]pause
-	// gains are those of units, until it is known whether they took in vain.
+	// gains are those of units, until it is known whether they preempted in vain.
 	gains map[string]gain
 	noted int
 }
@@ -49,21 +51,21 @@ type pause struct {
 	until time.Time
 }
 
-// Taking is how far a unit has come that takes what others hold.
-type Taking struct {
+// Preemption is the progress of a preemptor.
+type Preemption struct {
 	By Beneficiary
-	// Takes: it takes something, or is about to. InLine: it is in line. Holds: it holds quota.
-	Takes, InLine, Holds bool
+	// Preempts: it has victims, or is about to. InLine: it is in line. Holds: it holds quota.
+	Preempts, InLine, Holds bool
 	// Lost: others have just lost for it what they held.
 	Lost bool
 	// OnNode: a pod of it is on a node.
 	OnNode bool
 }
 
-// gain of a unit from a taking.
+// gain of a unit from a preemption.
 type gain struct {
 	step step
-	// by is for whom the unit began to take: its quota may change since.
+	// by is the beneficiary when the unit began to preempt: its quota may change since.
 	by Beneficiary
 }
 
@@ -73,21 +75,21 @@ const (
 	none  step = iota
 	begun      // nobody has lost anything yet
 	freed      // others have lost what they held, and it waits
-	got        // it holds that, and no pod of it has been on a node
+	got        // the unit holds it, and no pod of the unit has been on a node
 )
 
-// Judge follows a unit that takes. That was in vain if the unit leaves its line after others have lost what they held,
-// or gives back what it got before a pod of it is on a node. A unit that stops to take may fit now, which GiveUp
-// judges.
-func (v *Vain) Judge(now time.Time, key string, t Taking) {
+// Judge follows a preemptor. It preempted in vain if it leaves its line after others have lost quota. It also preempted
+// in vain if it gives its quota back before a pod of it is on a node. A unit that stops preempting may fit now: GiveUp
+// judges that.
+func (v *Vain) Judge(now time.Time, key string, t Preemption) {
 	is := v.gains[key].begin(t)
 	switch {
 	case is.step == got && t.Holds && t.OnNode:
-		delete(v.of, is.by) // it was of use
+		delete(v.of, is.by) // the preemption was useful
 		is = gain{}
 	case is.step >= freed && t.Holds:
 		is.step = got
-	case is.step == got || is.step == freed && !t.Takes && !t.InLine:
+	case is.step == got || is.step == freed && !t.Preempts && !t.InLine:
 		v.Note(now, is.by)
 		is = gain{}
 	}
@@ -95,14 +97,14 @@ func (v *Vain) Judge(now time.Time, key string, t Taking) {
 }
 
 // begin is the gain of a unit that waits still.
-func (g gain) begin(t Taking) gain {
-	if g.step == none && (t.Takes || t.Lost) {
+func (g gain) begin(t Preemption) gain {
+	if g.step == none && (t.Preempts || t.Lost) {
 		g = gain{begun, t.By}
 	}
 	switch {
 	case g.step == begun && t.Lost:
 		g.step = freed
-	case g.step == begun && !t.Takes:
+	case g.step == begun && !t.Preempts:
 		g = gain{}
 	}
 	return g
@@ -119,10 +121,10 @@ func (v *Vain) set(key string, is gain) {
 	v.gains[key] = is
 }
 
-// Gains says that it is not known yet whether what a unit takes, or took, is in vain.
+// Gains says that it is not known yet whether a unit preempts in vain.
 func (v *Vain) Gains(key string) bool { return v.gains[key].step != none }
 
-// GiveUp is for a unit that takes nothing any more though it does not fit. That is in vain unless others are to blame.
+// GiveUp is for a unit that stops preempting though it does not fit. That is in vain unless others are to blame.
 func (v *Vain) GiveUp(now time.Time, key string, blameless bool) {
 	if is := v.gains[key]; is.step >= freed && !blameless {
 		v.Note(now, is.by)
@@ -130,14 +132,14 @@ func (v *Vain) GiveUp(now time.Time, key string, blameless bool) {
 	delete(v.gains, key)
 }
 
-// Noted is how often something was taken for nothing since the last call.
+// Noted is how often units preempted in vain since the last call.
 func (v *Vain) Noted() (times int) {
 	times, v.noted = v.noted, 0
 	return times
 }
 
-// Note that something was taken for nothing: nobody takes there for a while that doubles each time. What is noted
-// during such a while was taken before it, as by another unit of a gang group, and is the same time.
+// Note that a beneficiary preempted in vain. It does not preempt for a pause that doubles each time. A note during a
+// pause is about an earlier preemption, for example of another unit of a gang group, and counts as the same time.
 func (v *Vain) Note(now time.Time, by Beneficiary) {
 	if v.of == nil {
 		v.of = map[Beneficiary]pause{}
@@ -156,7 +158,7 @@ func (v *Vain) Note(now time.Time, by Beneficiary) {
 	v.sweep(now)
 }
 
-// Until is until when nobody takes, and how often in a row that was for nothing; zero for one who may.
+// Until is until when a beneficiary pauses, and how often in a row it preempted in vain; zero if it may preempt.
 func (v *Vain) Until(now time.Time, by Beneficiary) (until time.Time, times int) {
 	if p := v.of[by]; now.Before(p.until) {
 		return p.until, p.times
@@ -167,7 +169,8 @@ func (v *Vain) Until(now time.Time, by Beneficiary) (until time.Time, times int)
 // isOver says that the last time was so long ago that it does not count any more.
 func (v *Vain) isOver(now time.Time, p pause) bool { return !now.Before(p.until.Add(longestPause)) }
 
-// sweep forgets who does not count any more where too many are remembered, and those who may take first where all do.
+// sweep forgets beneficiaries if there are too many: first those that do not count any more, then those whose pause
+// ends first.
 func (v *Vain) sweep(now time.Time) {
 	if len(v.of) <= mostPauses {
 		return

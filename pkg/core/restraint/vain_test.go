@@ -41,9 +41,9 @@ func TestVain(t *testing.T) {
 		now = now.Add(wait())
 		require.Zero(t, wait())
 	}
-	v.Judge(now, "a", Taking{By: by, Takes: true, InLine: true, Lost: true})
-	v.Judge(now, "a", Taking{By: by, Holds: true})
-	v.Judge(now, "a", Taking{By: by, Holds: true, OnNode: true})
+	v.Judge(now, "a", Preemption{By: by, Preempts: true, InLine: true, Lost: true})
+	v.Judge(now, "a", Preemption{By: by, Holds: true})
+	v.Judge(now, "a", Preemption{By: by, Holds: true, OnNode: true})
 	v.Note(now, by)
 	require.Equal(t, firstPause, wait())
 	v.Note(now, by)
@@ -71,34 +71,35 @@ func TestVainIsBounded(t *testing.T) {
 func TestJudge(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	a, b := Beneficiary{"ns", "a"}, Beneficiary{"ns", "b"}
-	waits, gone := Taking{By: a, InLine: true}, Taking{By: a}
-	takes, takesOthers := Taking{By: a, Takes: true, InLine: true}, Taking{By: a, Takes: true, InLine: true, Lost: true}
-	done := Taking{By: a, InLine: true, Lost: true}  // it takes nothing any more
-	other := Taking{By: b, InLine: true, Lost: true} // its quota is another one
-	gets, holds, runs := Taking{By: a, Holds: true, Lost: true}, Taking{By: a, Holds: true},
-		Taking{By: a, Holds: true, OnNode: true}
+	waits, gone := Preemption{By: a, InLine: true}, Preemption{By: a}
+	preempts := Preemption{By: a, Preempts: true, InLine: true}
+	preemptsOthers := Preemption{By: a, Preempts: true, InLine: true, Lost: true}
+	done := Preemption{By: a, InLine: true, Lost: true}  // preempts nobody any more
+	other := Preemption{By: b, InLine: true, Lost: true} // its quota is another one
+	gets, holds, runs := Preemption{By: a, Holds: true, Lost: true}, Preemption{By: a, Holds: true},
+		Preemption{By: a, Holds: true, OnNode: true}
 	for name, c := range map[string]struct {
-		is                 []Taking
+		is                 []Preemption
 		givesUp, blameless bool
 		inVain             bool
-		ends               bool // nothing is to be judged any more
+		ends               bool // nothing is left to judge
 	}{
-		"takes nothing":                       {is: []Taking{waits, holds, runs, gone}, ends: true},
-		"gives up before anybody has lost":    {is: []Taking{takes, waits}, ends: true},
-		"gives up what nobody had lost":       {is: []Taking{takes}, givesUp: true, ends: true},
-		"takes":                               {is: []Taking{takes}},
-		"takes on":                            {is: []Taking{takes, takesOthers, takes}},
-		"gives up and fits":                   {is: []Taking{takes, done, waits}},
-		"gives up":                            {is: []Taking{takes, done}, givesUp: true, inVain: true, ends: true},
-		"gives up, others are to blame":       {is: []Taking{takes, done}, givesUp: true, blameless: true, ends: true},
-		"gives up and goes":                   {is: []Taking{takes, done, gone}, inVain: true, ends: true},
-		"goes":                                {is: []Taking{takes, {By: a, Lost: true}}, inVain: true, ends: true},
-		"gets it":                             {is: []Taking{takes, gets, holds}},
-		"gets it and runs":                    {is: []Taking{takes, gets, holds, runs, gone}, ends: true},
-		"gives up, gets it and runs":          {is: []Taking{takes, done, holds, runs, gone}, ends: true},
-		"gets it and gives it back":           {is: []Taking{takes, done, holds, waits}, inVain: true, ends: true},
-		"gets it, gives it back and takes":    {is: []Taking{takes, done, holds, takes}, inVain: true, ends: true},
-		"is of another quota when it is lost": {is: []Taking{takes, other}, givesUp: true, inVain: true, ends: true},
+		"preempts nobody":                     {is: []Preemption{waits, holds, runs, gone}, ends: true},
+		"gives up before anybody has lost":    {is: []Preemption{preempts, waits}, ends: true},
+		"gives up what nobody had lost":       {is: []Preemption{preempts}, givesUp: true, ends: true},
+		"preempts":                            {is: []Preemption{preempts}},
+		"preempts on":                         {is: []Preemption{preempts, preemptsOthers, preempts}},
+		"gives up and fits":                   {is: []Preemption{preempts, done, waits}},
+		"gives up":                            {is: []Preemption{preempts, done}, givesUp: true, inVain: true, ends: true},
+		"gives up, others are to blame":       {is: []Preemption{preempts, done}, givesUp: true, blameless: true, ends: true},
+		"gives up and goes":                   {is: []Preemption{preempts, done, gone}, inVain: true, ends: true},
+		"goes":                                {is: []Preemption{preempts, {By: a, Lost: true}}, inVain: true, ends: true},
+		"gets it":                             {is: []Preemption{preempts, gets, holds}},
+		"gets it and runs":                    {is: []Preemption{preempts, gets, holds, runs, gone}, ends: true},
+		"gives up, gets it and runs":          {is: []Preemption{preempts, done, holds, runs, gone}, ends: true},
+		"gets it and gives it back":           {is: []Preemption{preempts, done, holds, waits}, inVain: true, ends: true},
+		"gets it, gives it back and preempts": {is: []Preemption{preempts, done, holds, preempts}, inVain: true, ends: true},
+		"is of another quota when it is lost": {is: []Preemption{preempts, other}, givesUp: true, inVain: true, ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &Vain{}
@@ -120,12 +121,12 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Units that took together, as those of a gang group do, give up together. That is one time.
+// Units that preempted together, as those of a gang group do, give up together. That is one time.
 func TestWhoGivesUpTogetherIsNotedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	v, by := &Vain{}, Beneficiary{"ns", "a"}
 	for i := range 8 {
-		v.Judge(now, fmt.Sprint(i), Taking{By: by, Takes: true, InLine: true, Lost: true})
+		v.Judge(now, fmt.Sprint(i), Preemption{By: by, Preempts: true, InLine: true, Lost: true})
 	}
 	for i := range 8 {
 		v.GiveUp(now.Add(time.Duration(i)*time.Second), fmt.Sprint(i), false)

@@ -16,19 +16,17 @@ limitations under the License.
 
 // Package rightful says how far a unit may go beyond the shares of its quotas.
 //
-// A share orders; it is no wall.
+// The runtime of a quota is a share that depends on the demand of others. A job is admitted whole or not at all, so a
+// share can be too small for it while others have jobs. Therefore a head may go beyond the shares on its path under two
+// conditions:
 //
-// If the limit of a quota is its runtime, that is a share of what there is, and follows what others ask for. A job is
-// admitted whole or not at all, so a share may be too small for it as long as others have jobs. Therefore a head may go
-// beyond the shares on its path if all of this holds:
+//   - Each level that goes beyond its share uses less than its share now. So each quota exceeds its share by one unit
+//     at most, and its use over time stays within one unit of its share.
+//   - On each level up to the total, the head fits together with everything in use and everything that is guaranteed to
+//     other quotas. The guarantee of a quota is the lesser of its min and its demand (Book.Free).
 //
-//   - Each level that goes beyond its share uses less than that now. So each quota goes beyond its share by one unit at
-//     most, and its use over time stays within one unit of its share.
-//   - On each level up to the total the head fits together with all that is in use and all that other quotas are
-//     guaranteed: the min of each, or what it asks for if that is less (Book.Free).
-//
-// A blocking head that does not fit yet claims like any other (I6). Where shares are the limits, units of other
-// queues that their quotas promise what they need pass a claim: nothing that others are guaranteed is taken. All that
-// others use beyond that ends with the jobs that run, and is not filled again. So the head starts after the longest
-// of those jobs. A head that is larger than what its quota can rightfully get (Book.Rightful) claims nothing.
+// A blocking head that does not fit yet claims like any other (I6). If shares are the limits, units of other queues
+// pass the claim as long as their quotas guarantee their requests. Use of other quotas beyond their guarantees ends
+// with the jobs that run, and is not replaced. So the head starts after the longest of those jobs. A head claims
+// nothing if it is larger than the rightful part of its quota (Book.Rightful).
 package rightful

@@ -33,8 +33,8 @@ type Book struct {
 // sums are over the levels below one, by the numbers of the tree, as of a version of the level.
 type sums struct {
 	version [2]int64
-	// unused is what the levels are guaranteed and do not use. kept is what they do not give up: what they are
-	// guaranteed, or what pods outside of units use, where that is more.
+	// unused is the unused part of the guarantees of these levels. kept is the part that they do not give up: their
+	// guarantees, or the use of pods outside of units if that is more.
 	unused, kept []int64
 }
 
@@ -43,8 +43,8 @@ func New(tree *capacity.Tree) *Book {
 	return &Book{tree: tree, below: map[*capacity.Level]*sums{}}
 }
 
-// guaranteed is what a level may use of a resource whatever others ask for: its min, or what it asks for if that is
-// less. A limit that is a share is at least that, and never more than what the level asks for.
+// guaranteed is the amount that a level can use whatever others ask for: its min, or its demand if that is less. A
+// limit that is a share is at least that, and at most the demand.
 func (b *Book) guaranteed(l *capacity.Level, number int) int64 {
 	least, _ := l.Owed(b.tree.Resource(number))
 	return max(0, min(least, l.Limit().Bound(number)))
@@ -63,7 +63,6 @@ func (b *Book) kept(l *capacity.Level, number int) int64 {
 	return max(b.guaranteed(l, number), resources.SaturatingSub(used, l.Limit().UsedByUnits(name)))
 }
 
-// sumsBelow a level.
 func (b *Book) sumsBelow(l *capacity.Level) *sums {
 	s, known := b.below[l]
 	if known && s.version == l.VersionBelow() {
@@ -84,9 +83,9 @@ func (b *Book) sumsBelow(l *capacity.Level) *sums {
 	return s
 }
 
-// Rightful is how much a level can get of a resource while all others use what they are guaranteed, and pods outside of
-// units stay: what its parent can get, less what its siblings keep, and not more than max. It is capacity.Unlimited
-// where nothing bounds it.
+// Rightful is the amount of a resource that a level can get while all others use their guarantees, and pods outside of
+// units stay. It is the amount of its parent, less the parts that its siblings keep, and at most max. It is
+// capacity.Unlimited if nothing bounds it.
 func (b *Book) Rightful(l *capacity.Level, number int) int64 {
 	amount := capacity.Unlimited
 	var above *capacity.Level
@@ -111,8 +110,8 @@ func (b *Book) most(l *capacity.Level, number int) int64 {
 	return capacity.Unlimited
 }
 
-// Free is what is free of a limit for a unit that goes beyond the shares on its path, claims aside: what its level can
-// rightfully get, less what is in use, and less what the levels that are not on the path are guaranteed and do not use.
+// Free is the free amount of a limit for a unit that goes beyond the shares on its path, without claims. It is the
+// rightful amount of the level, less used amounts, and less the unused guarantees of levels that are not on the path.
 func (b *Book) Free(lim *capacity.Limit, path []*capacity.Level, number int) int64 {
 	l, room := lim.Level(), lim.FreeOf(number)
 	if lim.IsMin() || lim.Bound(number) == capacity.Unlimited || b.tree.Resource(number) == resources.Jobs {
@@ -140,9 +139,8 @@ func IsShare(lim *capacity.Limit, tree *capacity.Tree, number int) bool {
 		tree.Resource(number) != resources.Jobs
 }
 
-// mayExceed says that a level that uses so much of a resource, claims ahead included, may go beyond its share with one
-// more unit: it uses less than its share. A share may be too small for any unit, so a level that uses nothing may as
-// well.
+// mayExceed says whether a level may go beyond its share with one more unit: it uses less than its share, claims ahead
+// included. A share can be too small for any unit, so a level that uses nothing may too.
 func (b *Book) mayExceed(lim *capacity.Limit, number int, inUse int64) bool {
 	if inUse < lim.Bound(number) {
 		return true
@@ -167,8 +165,8 @@ func (b *Book) Promises(l *capacity.Level, need []int64) bool {
 	return true
 }
 
-// ShortOfMin is capacity.View.Short for a unit that asks for what the shares do not follow: where a limit is a share,
-// the min of the level counts in place of it.
+// ShortOfMin is capacity.View.Short for a request that is not in the demand of the shares. If a limit is a share, the
+// min of its level counts instead.
 func (b *Book) ShortOfMin(view *capacity.View, p Part) bool {
 	for number, amount := range p.Need {
 		free, claimed := view.Free(p.Limit, number)

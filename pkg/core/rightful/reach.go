@@ -52,8 +52,8 @@ type Reach struct {
 	saturated set
 }
 
-// set of parts, by their numbers. A gang group has a part for each limit of each unit, without a bound: those from the
-// last bit on count as one, so that none is lost.
+// set of parts, by their numbers. A gang group can have more parts than bits: those from the last bit on share it, so
+// that none is lost.
 type set uint64
 
 const lastBit = 63

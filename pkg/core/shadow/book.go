@@ -14,16 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package shadow keeps how much more, or less, would be in use if observed units were queued.
+// Package shadow computes how much more, or less, would be in use if observed units were queued.
 //
-// The queue decides about an observed unit as about any other, and keeps nobody from running its pods. So an observed
-// unit that is admitted holds nothing, and one that waits may have pods on nodes. Both would mislead the decision about
-// the next observed unit. Therefore that decision is made on other amounts than those that are in use:
+// The queue decides on an observed unit and never gates its pods. So an admitted observed unit holds nothing, and a
+// pending one can have pods on nodes. Decisions about observed units use corrected amounts:
 //
 //   - An admitted observed unit uses its whole request, whatever its pods do.
-//   - An observed unit that waits uses nothing, whatever its pods do.
+//   - A pending observed unit uses nothing, whatever its pods do.
 //
-// Managed units are decided on what is in use. Nothing in this package counts for them.
+// Managed units must never be decided by these amounts.
 package shadow
 
 import (
@@ -131,11 +130,11 @@ func (b *Book) Cast(tree *capacity.Tree) (all Shadow) {
 	return all
 }
 
-// Shadow is what would be free of limits in addition to what is, if observed units were queued.
+// Shadow is the additional free amount of limits if observed units were queued.
 type Shadow []shade
 
-// shade is of the limits on a route. Its vectors are by the numbers of the tree: what would be free and, with the other
-// sign, what would not.
+// shade is the shadow on a route. Its vectors are by the numbers of the tree: amounts that observed units would free,
+// and amounts that they would take.
 type shade struct {
 	route        *capacity.Route
 	limits       []*capacity.Limit

@@ -18,8 +18,7 @@ package shares
 
 // column is one resource of what siblings share.
 type column struct {
-	// total to share; it is not named if the parent gets none of it because nobody said that there is any: then min is
-	// not scaled either.
+	// total to share. named is false if the parent gets nothing because no total is known: then min is not scaled either.
 	total int64
 	named bool
 	// shared: the parent names the resource. If not, nothing is shared out; what is asked for is passed on all the same.
@@ -42,9 +41,9 @@ type slot struct {
 	runtime, next int64
 }
 
-// distribute sets what every sibling gets next: min first, or what it asks for if that is less and it lends the rest;
-// then what is left by weight to those that ask for more, again and again while somebody gets more than it asks for.
-// needy is scratch space. moved is set if what a sibling is owed moves.
+// distribute sets the next amount of every sibling. Each first gets its min, or its request if that is less and it
+// lends the rest. The remainder is divided by weight among the siblings that ask for more, and again while any gets
+// more than its request. needy is scratch space. moved is set if an owed amount moves.
 func (c *column) distribute(needy []int, moved bool) (scratch []int, owedMoved bool) {
 	short := c.named && c.total < c.mins
 	left, weights := c.total, int64(0)
@@ -60,7 +59,7 @@ func (c *column) distribute(needy []int, moved bool) (scratch []int, owedMoved b
 		least = max(least, sl.guarantee)
 		sl.promise = least
 		if short && sl.scales {
-			sl.promise = 0 // it moves with whatever moves the total
+			sl.promise = 0 // moves with the total
 		}
 		switch {
 		case sl.request > least:
@@ -88,7 +87,7 @@ func scaledMin(total, min, mins int64) int64 {
 	return int64(float64(total) * float64(min) / float64(mins))
 }
 
-// pass gives the needy ones their part. Those that still need more come back, with what the others did not need.
+// pass gives the needy ones their part. It returns those that still need more, with the amount that the others left.
 func (c *column) pass(needy []int, total, weights int64) (rest []int, left, weightsLeft int64) {
 	rest = needy[:0]
 	for _, i := range needy {

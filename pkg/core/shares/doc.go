@@ -14,16 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package shares computes the runtime of every quota: what it gets of what its parent gets. It repeats the calculation
-// of Koordinator v1.8.0 (RuntimeQuotaCalculator and ScaleMinQuotaManager of ElasticQuota) number for number, for two
-// reasons:
+// Package shares computes the runtime of every quota from its settings and the demand of its siblings.
 //
-//   - One change may move the runtimes of all siblings, and somebody may wait in each. Koordinator tells the runtime of
-//     one quota, and computes those of all its siblings for it each time: to know of n siblings what became of them
-//     costs n times n. Here it costs one pass over the siblings on the levels that the change reaches.
-//   - Koordinator scales the min of a quota when that quota is refreshed, and shares out with old ones until then: what
-//     it says depends on who was asked before. Here it is as if all had been.
+// The calculation repeats that of Koordinator v1.8.0 (RuntimeQuotaCalculator and ScaleMinQuotaManager) number for
+// number. Koordinator's own code is not called, for two reasons:
 //
-// A Tree is told what quotas are and what is asked of them. Amounts are those of the core: thousandths of cpu, units of
-// everything else.
+//   - One change can move the runtimes of all siblings. Koordinator computes all n siblings for each question about
+//     one, which is n times n for all of them. A Tree makes one pass over the siblings of each level that changes.
+//   - Koordinator scales the min of a quota when that quota is refreshed, and shares out by old values until then. So
+//     its answer depends on earlier questions. A Tree answers as if all quotas had been refreshed.
 package shares

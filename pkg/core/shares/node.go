@@ -78,8 +78,8 @@ func (n *node) enter(names []string) {
 	}
 }
 
-// ask takes what is asked of the quota itself, as Koordinator does: of what max names, up to max. It says whether that
-// is something else than before.
+// ask sets the demand of the quota itself, as Koordinator does: of resources that max names, up to max. It says whether
+// that changed.
 func (n *node) ask(names []string, d *Demand) (changed bool) {
 	for i, name := range names {
 		o := &n.own[i]
@@ -95,8 +95,8 @@ func (n *node) ask(names []string, d *Demand) (changed bool) {
 	return changed
 }
 
-// passOn computes what the quota asks of its parent, and what its pods have already, and says whether that is something
-// else than before.
+// passOn computes the demand of the quota towards its parent, and the amount that its pods have already. It says
+// whether one of them changed.
 func (n *node) passOn() (changed bool) {
 	for i := range n.own {
 		o := &n.own[i]
@@ -135,7 +135,7 @@ func (c *column) give(total int64, named bool) (changed bool) {
 	return true
 }
 
-// count takes what the quotas apart use off what the top has.
+// count subtracts the use of quotas apart from the total of the top.
 func (n *node) count(names []string) (changed bool) {
 	for i, name := range names {
 		total, named := n.spec.Max.Get(name)
@@ -153,7 +153,7 @@ func (n *node) count(names []string) (changed bool) {
 func (n *node) refreshLimit(numbers map[string]int) bool {
 	items := make([]resources.Item, 0, n.spec.Max.Len())
 	for _, it := range n.spec.Max.Items() {
-		// What a parent does not name is not shared out, and ElasticQuota does not limit it at all.
+		// A resource that a parent does not name is not shared out, and ElasticQuota does not limit it.
 		if c := &n.parent.columns[numbers[it.Name]]; c.shared {
 			it.Amount = max(c.slots[n.place].runtime, 0)
 		}

@@ -33,8 +33,8 @@ const (
 	Top
 	// Sharing: its limit is its share of what its parent gets.
 	Sharing
-	// Apart: its limit is given, and what it uses is taken off what its parent, a top, has to share out. It is a child
-	// of that all the same, as Koordinator has it.
+	// Apart: its limit is given, and its use is subtracted from the total of its parent, a top. It is a child of that top
+	// all the same, as in Koordinator.
 	Apart
 )
 
@@ -42,11 +42,11 @@ const (
 type Spec struct {
 	Part   Part
 	Parent string
-	// Min, Max and Weight, by which is shared what goes beyond min. What Max does not name is neither shared nor
+	// Min, Max and Weight, which divides the amount beyond min. Resources that Max does not name are neither shared nor
 	// limited.
 	Min, Max, Weight resources.List
-	// KeepsMin: it lends nothing of min. ScalesMin: min shrinks where there is less than all min together.
-	// GuaranteesUsed: what is used is as good as min.
+	// KeepsMin: the quota lends nothing of min. ScalesMin: min shrinks if the total is less than all min together.
+	// GuaranteesUsed: used amounts are guaranteed like min.
 	KeepsMin, ScalesMin, GuaranteesUsed bool
 }
 
@@ -56,13 +56,13 @@ func (s *Spec) same(o *Spec) bool {
 		s.GuaranteesUsed == o.GuaranteesUsed
 }
 
-// Demand is what is asked of a quota itself, not below it: all that its pods and jobs request, and what of it pods have
-// already, which counts where what is used is guaranteed, or the quota is apart.
+// Demand is the demand of one quota, without quotas below it. Request is that of all its pods and jobs. Assigned is the
+// part that pods have already: it counts if used amounts are guaranteed, or if the quota is apart.
 type Demand struct{ Request, Assigned resources.List }
 
-// Tree shares out what every top has. It is not safe for concurrent use.
+// Tree shares out the total of every top. It is not safe for concurrent use.
 //
-// Quotas may come in any order. What is asked of one whose parents lead nowhere is remembered until they do.
+// Quotas may come in any order. The demand of a quota whose parents lead nowhere is remembered until they exist.
 type Tree struct {
 	specs   map[string]Spec
 	demands map[string]Demand
@@ -150,8 +150,8 @@ func (t *Tree) noteMoved(n *node) {
 	}
 }
 
-// Settle computes what has to be, and returns the quotas whose limit is another one than before. Those that came to
-// their place or lost it are among them.
+// Settle computes all outdated limits, and returns the quotas whose limit has changed. Quotas that got or lost their
+// place are among them.
 func (t *Tree) Settle() (names []string) {
 	if t.rebuild {
 		names = t.build()
@@ -193,7 +193,7 @@ func emptied(list []*node) []*node {
 	return list[:0]
 }
 
-// shareOut computes what the children of a node get of what it gets.
+// shareOut divides the runtime of a node among its children.
 func (t *Tree) shareOut(n *node) {
 	for i := range n.columns {
 		c := &n.columns[i]

@@ -29,7 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
-// That the numbers are Koordinator's is compared with Koordinator itself, in pkg/quota.
+// That the numbers are Koordinator's is compared with Koordinator itself, in internal/quota.
 
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 
@@ -98,7 +98,7 @@ func TestTwoQuotasShare(t *testing.T) {
 	}
 }
 
-// What of min is promised although it is not asked for: all of it, unless it shrinks with the total.
+// The promised part of min without demand is all of it, unless min shrinks with the total.
 func TestPromised(t *testing.T) {
 	for total, want := range map[int64]int64{100: 40, 50: 10} {
 		f := newForest(t, total)
@@ -197,7 +197,7 @@ func TestWhatIsUsedIsGuaranteed(t *testing.T) {
 	require.Equal(t, []int64{80, 80, 20}, f.limits("p", "a", "b"))
 }
 
-// A quota apart has no share. What it uses is taken off the total, and what it asks for counts as that of any other.
+// A quota apart has no share. Its use is subtracted from the total, and its demand counts like any other.
 func TestAQuotaApart(t *testing.T) {
 	f := newForest(t, 100)
 	f.quota("a", "top", 0, 100)
@@ -252,12 +252,11 @@ func TestSettleNamesWhatMoved(t *testing.T) {
 	require.Empty(t, f.Settle())
 }
 
-// What is brought up to date step by step equals a tree that is made anew, and Settle names every quota whose limit is
-// another one.
+// A tree that is updated step by step equals a new one, and Settle names every quota whose limit has changed.
 func TestTreeEqualsANewOne(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "p", "p1", "p2", "q", "q1"}
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		tree, specs, asks, last := NewTree(), map[string]Spec{}, map[string]Demand{}, map[string]resources.List{}
 		list := func(label string) resources.List {
 			m := map[string]int64{}

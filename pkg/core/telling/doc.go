@@ -14,16 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package telling plans which unit is told why it waits, and when.
+// Package telling schedules which pending unit has its reason written to its object, and when.
 //
-// It knows the schedule and nothing of what is said: the caller that decides has the sayings. Namespaces take turns:
-// the units of one, however many, delay what units of another are told by one unit each. Of one namespace the unit that
-// waits longest is told first:
-//   - a unit that has come into line, or was parked, is due by itself, some seconds later, the oldest first;
-//   - when the reason of a group changes a round of its units begins, each such group in its turn. It finds those that
-//     are to be told something else: first who was told nothing for longest. Every second unit that is told is one of
-//     these.
+// Namespaces take turns, so many units of one namespace delay a unit of another namespace by one write each. Within a
+// namespace the unit that has waited longest for a write is first:
+//   - A unit that came into line or was parked is due some seconds later.
+//   - A change of the reason of a group begins a round over its units. The round finds the units whose written reason
+//     is old. Every second write goes to a unit of a round.
 //
-// Nobody is told what its object says already (I12), and nobody more often than once in a while. What a unit costs here
-// when something happens does not depend on how many wait: a round goes on only as units are told.
+// A unit whose object has the reason already gets no write (I12), and no unit gets writes in quick succession. The cost
+// of an event does not depend on the number of pending units, because a round only advances with the writes. The
+// package does not know the reasons themselves: the caller has them.
 package telling

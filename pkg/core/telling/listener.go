@@ -33,8 +33,8 @@ type Listener struct {
 	found bool
 }
 
-// report is what a unit was told last, and when: what its object says, unless that is on its way. said is nil if that
-// is nothing.
+// report is the last written reason of a unit, and its time. Until a write is confirmed it counts in place of the
+// object's. said is nil without a reason.
 type report struct {
 	said *unit.Saying
 	at   ordered.Moment

@@ -54,8 +54,8 @@ type Schedule[U backlog.Unit, N any] struct {
 	cfg Config[U, N]
 	// due are units by themselves, found are those of rounds. No unit is in both.
 	due, found *ordered.Turns[U]
-	// rounds are groups of which a round is made; later are those of which one begins at a time, the earliest first.
-	// A group that is gone leaves them at once: a standby tells nobody anything.
+	// rounds are groups with a running round. later are groups whose round begins at a time, the earliest first. A deleted
+	// group leaves them at once, also on a standby, which writes no reasons.
 	rounds, later *list.List
 	// ofRound says that the last one told was found in a round.
 	ofRound bool
@@ -101,8 +101,8 @@ func (s *Schedule[U, N]) mayAgain(u U) time.Time {
 	return at.Add(s.cfg.Every)
 }
 
-// fleeting reasons are often over before anybody could read them: informers of two kinds race, and the controller
-// makes the default queue of a new quota.
+// fleeting reasons are often over before anybody could read them. For example, informers of two kinds race, or the
+// controller creates the default queue of a new quota.
 var fleeting = map[unit.Reason]bool{
 	unit.ReasonConsumerNotFound: true, unit.ReasonKindNotListed: true, unit.ReasonInactive: true,
 	unit.ReasonWriteRefused: true,
@@ -120,12 +120,12 @@ func (s *Schedule[U, N]) Parked(now time.Time, u U, reason unit.Reason) {
 // Joined plans to tell a unit that came into line why it waits there, where its group is not parked.
 func (s *Schedule[U, N]) Joined(now time.Time, u U) {
 	due, at := s.cfg.Listener(u).at, now.Add(s.cfg.After)
-	if due == 0 || due > ordered.MomentOf(at) { // what changes all the time is told as well
+	if due == 0 || due > ordered.MomentOf(at) { // a reason that changes all the time is written as well
 		s.plan(u, at)
 	}
 }
 
-// Renew plans to tell a unit at once what should be said of it by itself, and nothing if its object says so.
+// Renew plans the next write of a unit at once, or none if its object has the reason.
 func (s *Schedule[U, N]) Renew(now time.Time, u U) {
 	s.move(u, 0)
 	if s.news(u) != nil {
@@ -133,7 +133,7 @@ func (s *Schedule[U, N]) Renew(now time.Time, u U) {
 	}
 }
 
-// news is what there is to tell a unit that it was not told last; nil for nothing.
+// news is the reason of a unit that was not written last; nil for none.
 func (s *Schedule[U, N]) news(u U) *unit.Saying {
 	said := s.cfg.Saying(u)
 	if said == nil || unit.SamePointee(said, s.cfg.Listener(u).Said()) {
@@ -176,7 +176,7 @@ func (s *Schedule[U, N]) At(now time.Time) time.Time {
 	return at
 }
 
-// Tell lists the units that are told something now, so many at most. What each is told its listener says.
+// Tell lists the units that get a reason now, at most so many. The listener of each has the reason.
 func (s *Schedule[U, N]) Tell(now time.Time, most int) (told []U) {
 	s.findInRounds(now, most*mostLooked)
 	for looks := most * mostLooked; len(told) < most && looks > 0; {
@@ -190,8 +190,8 @@ func (s *Schedule[U, N]) Tell(now time.Time, most int) (told []U) {
 	return told
 }
 
-// next takes by turns one that is due by itself and one that was found in a round, and says what there is to tell it.
-// Nobody may be found because no look is left: then that is nil.
+// next takes by turns a unit that is due by itself and one that a round found, with the reason to write. The unit is
+// nil if no look is left.
 func (s *Schedule[U, N]) next(now time.Time, looks *int) (u U, said *unit.Saying) {
 	for range 2 {
 		among := s.due

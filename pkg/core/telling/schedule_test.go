@@ -109,7 +109,7 @@ func (c *crowd) keys(now time.Time, most int) (keys []string) {
 	return keys
 }
 
-// What is told at once is as much as was asked for, first to those that wait longest, and to each once.
+// As many units as requested get a reason at once, each one time, and the longest waiting first.
 func TestThoseThatWaitLongestAreToldFirst(t *testing.T) {
 	c := newCrowd(5*time.Second, time.Minute)
 	c.join(epoch, "ns", 100)
@@ -150,7 +150,7 @@ func TestAReasonThatChangesIsToldToAll(t *testing.T) {
 	}
 	require.Len(t, seen, 3*mostLooked)
 
-	// It changes there and back before anybody may be told again: there is nothing to tell, and it does not go on.
+	// The reason changes there and back before the next write is allowed: nothing is written, and the round ends.
 	c.says(now, unit.ReasonQuotaExceeded)
 	c.says(now, unit.ReasonBlockedByHead)
 	for range 10 {
@@ -220,8 +220,8 @@ func TestAReasonThatIsNotKnownYetIsToldLater(t *testing.T) {
 	require.Len(t, c.Tell(epoch, 9), 2)
 }
 
-// However many units of one namespace are to be told something, a unit of another one is told soon: as one that has
-// come, and when the reason of them all changes.
+// However many units of one namespace are due, a unit of another one gets its reason soon. That holds when it arrives,
+// and when the reason of all changes.
 func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
 	const many = 3000
 	c := newCrowd(5*time.Second, time.Second)

@@ -30,8 +30,8 @@ const mostOfRound = 16
 
 // Topic is what a schedule keeps of a group, with the group. The units of a new group are told nothing yet.
 type Topic[U backlog.Unit] struct {
-	// known says that there is something to tell the units of the group. missed: one was to be told when there was not, or
-	// what they were told may not be true any more.
+	// known says that the group has a reason to write. missed: a unit was due while there was none, or written reasons may
+	// be outdated.
 	known, missed bool
 	// round is a look at all units of the group. in is the list that the group is in for it, and turn its place there; nil
 	// while no round is made. Where it begins later it does so at from.
@@ -52,8 +52,7 @@ func (t *Topic[U]) leave() {
 	}
 }
 
-// Changed says that the units of a group are told something else from now on, for this reason; for none they are told
-// nothing until there is one.
+// Changed says that units of a group get another reason from now on. With no reason they get none until there is one.
 func (s *Schedule[U, N]) Changed(now time.Time, g *backlog.Group[U, N], reason unit.Reason) {
 	t := s.cfg.Topic(g)
 	t.missed = t.missed || t.known
@@ -113,8 +112,8 @@ func (s *Schedule[U, N]) findInRounds(now time.Time, looks int) {
 	}
 }
 
-// find plans to tell a unit of a round what it was not told, in the order in which units were told something last. A
-// unit that is due by itself is told so.
+// find plans the write of a unit in a round, if its reason is new. The unit with the oldest write is first. A unit that
+// is due by itself is left to that.
 func (s *Schedule[U, N]) find(u U) {
 	l := s.cfg.Listener(u)
 	if l.at != 0 || s.news(u) == nil {

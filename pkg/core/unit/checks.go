@@ -25,7 +25,7 @@ import (
 // CheckState is what a check answers.
 type CheckState string
 
-// States of checks. One that is not known is no answer.
+// States of checks. An unknown state is no answer.
 const (
 	CheckPending  CheckState = "Pending"
 	CheckReady    CheckState = "Ready"    // the unit may go

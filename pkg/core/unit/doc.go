@@ -14,6 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package unit is the contract about one QueueUnit: its facts, its phases and who may change them, and the reasons why
-// it waits. Everybody may import it.
+// Package unit is the contract about one QueueUnit: its facts, its phases and their writers, and the reasons why it is
+// pending. Every other package may import it.
 package unit

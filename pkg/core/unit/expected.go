@@ -22,12 +22,12 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// Expected is what is known of the pods of a unit, to bound what those that are still to come can ask for. What a unit
-// holds is an estimate; without a bound, a unit whose pods ask for less would hold the difference until it ends, and
-// nobody could use it. The zero value bounds nothing.
+// Expected bounds the request of the pods of a unit that are still expected. A unit holds an estimate. Without a bound,
+// a unit whose pods ask for less would hold the difference until its end, and nobody could use it. The zero value
+// bounds nothing.
 //
-// The bound depends on the pods that are there and on nothing that was before, so that it is the same after a restart
-// (I8). When a pod goes, its unit holds for its successor again what it was estimated to ask for.
+// The bound depends only on the present pods, so it is the same after a restart (I8). If a pod goes, its unit holds the
+// estimate for its successor again.
 type Expected struct {
 	// Pods is the number of pods that the unit has when all are there; above zero, or nothing is bounded.
 	Pods int64
@@ -35,8 +35,8 @@ type Expected struct {
 	Each resources.List
 }
 
-// Bound takes away from what a unit holds beyond its pods what the pods still to come cannot need; there is how many
-// have come.
+// Bound reduces the held amount beyond the present pods to the most that the expected pods can need. there is the
+// number of present pods.
 func (x Expected) Bound(beyond resources.List, there int64) resources.List {
 	if x.Pods <= 0 || beyond.Len() == 0 {
 		return beyond

@@ -81,7 +81,7 @@ func (p Phase) Waits() bool {
 // Writer is the process that writes a change of phase.
 type Writer string
 
-// Who writes.
+// Writers of phases.
 const (
 	WriterScheduler  Writer = "scheduler"
 	WriterController Writer = "controller"
@@ -98,8 +98,8 @@ type Transition struct {
 	By       []Writer
 }
 
-// transitions is the one table of the life of a unit, of the changes that code of this repository makes and no others.
-// Both processes refuse to write any other; documentation is generated from it. Who adds a change adds its row.
+// transitions is the one table of all changes of phase in this repository. Both processes refuse to write any other,
+// and documentation is generated from it. For a new change, add a row.
 var transitions = build(
 	row{by: scheduler, from: []Phase{PhaseNone, PhasePreempted}, to: []Phase{PhaseEnqueued},
 		when: "it cannot be admitted now; the condition QuotaReserved says why"},

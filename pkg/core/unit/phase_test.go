@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 var allPhases = []Phase{
@@ -60,18 +62,6 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// A phase that releases holds, and the two that only hold are those that wait for somebody's word.
-func TestToHoldIsNotToRelease(t *testing.T) {
-	var only []Phase
-	for _, p := range append(allPhases, "Levitating") {
-		require.True(t, p.Holds() || !p.Releases(), "phase %q", p)
-		if p.Holds() && !p.Releases() {
-			only = append(only, p)
-		}
-	}
-	require.Equal(t, []Phase{PhaseReserved, PhaseSchedReady}, only)
-}
-
 // Every phase has an end, also one that is not known, and only the scheduler lets pods go that were not seen to run.
 func TestEveryPhaseCanEnd(t *testing.T) {
 	for _, p := range append(allPhases, "Levitating") {
@@ -87,14 +77,19 @@ func TestEveryPhaseCanEnd(t *testing.T) {
 	require.False(t, Phase("Levitating").CanBecome(PhaseDequeued, WriterScheduler))
 }
 
-func TestCanBecome(t *testing.T) {
-	require.True(t, PhaseEnqueued.CanBecome(PhaseDequeued, WriterScheduler))
-	require.False(t, PhaseEnqueued.CanBecome(PhaseDequeued, WriterController), "only the scheduler admits")
-	require.False(t, PhaseSucceed.CanBecome(PhaseEnqueued, WriterScheduler))
-	require.False(t, PhaseRunning.CanBecome(PhaseDequeued, WriterScheduler),
-		"no second admission without losing the first (I3)")
-	require.True(t, PhaseRunning.CanBecome(PhaseEnqueued, WriterScheduler))
-	require.True(t, PhaseDequeued.CanBecome(PhaseRunning, WriterController))
+// The checkers and the table agree about each phase and each change.
+func TestTheTableAgreesWithTheRulebook(t *testing.T) {
+	for _, p := range append(allPhases, "Levitating") {
+		require.Equal(t, rulebook.Waits(p), p.Waits(), "phase %q", p)
+		require.Equal(t, rulebook.Holds(p), p.Holds(), "phase %q", p)
+		require.Equal(t, rulebook.Releases(p), p.Releases(), "phase %q", p)
+		require.Equal(t, rulebook.Over(p), p.Terminal(), "phase %q", p)
+		for _, to := range append(allPhases, "Levitating") {
+			for _, by := range []Writer{WriterScheduler, WriterController, "somebody"} {
+				require.Equal(t, rulebook.Follows(p, to, by), p.CanBecome(to, by), "%s writes %q after %q", by, to, p)
+			}
+		}
+	}
 }
 
 func TestTransitionsIsACopy(t *testing.T) {

@@ -35,7 +35,7 @@ const (
 	ReasonExceedsGuaranteedShare Reason = "ExceedsGuaranteedShare"
 	ReasonUnknownQueue           Reason = "UnknownQueue"
 	ReasonUnknownQuota           Reason = "UnknownQuota"
-	ReasonQuotaNotNamed          Reason = "QuotaNotNamed"   // it is left with a quota that is not for queueing
+	ReasonQuotaNotNamed          Reason = "QuotaNotNamed"   // its quota is not for queueing
 	ReasonQuotaNotInQueue        Reason = "QuotaNotInQueue" // the queue lists the quotas that it accepts; this is none
 	ReasonUnknownPolicy          Reason = "UnknownPolicy"
 	ReasonInvalidRequest         Reason = "InvalidRequest" // negative, absurd or undecodable
@@ -50,8 +50,8 @@ const (
 	ReasonQueueDrained           Reason = "QueueDrained"
 	ReasonQueueFull              Reason = "QueueFull"        // maxAdmitted of the queue
 	ReasonQueueOverflow          Reason = "QueueOverflow"    // maxPending of the queue, or of it for the namespace
-	ReasonNoNodeFits             Reason = "NoNodeFits"       // it may take what others hold, and finds no nodes even then
-	ReasonHeldByOthers           Reason = "HeldByOthers"     // it may take what others hold, and cannot now
+	ReasonNoNodeFits             Reason = "NoNodeFits"       // no nodes even after it takes quota of others
+	ReasonHeldByOthers           Reason = "HeldByOthers"     // may take quota of others, but cannot now
 	ReasonReclaimed              Reason = "Reclaimed"        // the owner of a min takes back what the unit borrowed
 	ReasonPreemptedInQueue       Reason = "PreemptedInQueue" // a unit of higher priority in its queue gets what it held
 	ReasonBackoff                Reason = "Backoff"
@@ -64,22 +64,22 @@ const (
 	ReasonIdleReservation        Reason = "IdleReservation"
 	ReasonPodsChargedElsewhere   Reason = "PodsChargedElsewhere" // pods of it are charged to another quota, and wait
 	ReasonPodsHeldBySuspension   Reason = "PodsHeldBySuspension" // pods of it are held: its job is marked as suspended
-	ReasonQuotaChanged           Reason = "QuotaChanged"         // it names another quota than it holds quota in
+	ReasonQuotaChanged           Reason = "QuotaChanged"         // the unit names another quota than it holds quota in
 	ReasonNoHeartbeat            Reason = "NoHeartbeat"          // nobody said in time that the unit is used
 	ReasonPodsReadyTimeout       Reason = "PodsReadyTimeout"     // not all of its pods were ready in time
 	ReasonRecoveryTimeout        Reason = "RecoveryTimeout"      // nor were they again after one of them was not
 	ReasonMaximumExecutionTime   Reason = "MaximumExecutionTimeExceeded"
 	ReasonCheckRetry             Reason = "CheckRetry"                // an admission check has it tried again later
 	ReasonCheckRejected          Reason = "CheckRejected"             // an admission check does not let it go as it is
-	ReasonCheckConflict          Reason = "CheckConflict"             // what checks ask for cannot be
+	ReasonCheckConflict          Reason = "CheckConflict"             // checks want contradictory values
 	ReasonCheckTimeout           Reason = "CheckTimeout"              // a check did not answer in time
 	ReasonCheckNotFound          Reason = "CheckNotFound"             // its queue names a check that does not exist
 	ReasonCheckInactive          Reason = "CheckInactive"             // its queue names a check that nobody answers
-	ReasonWaitingForChecks       Reason = "WaitingForAdmissionChecks" // they have not all answered
+	ReasonWaitingForChecks       Reason = "WaitingForAdmissionChecks" // some checks have not answered
 	ReasonChecksChanged          Reason = "ChecksChanged"             // its queue asks for a check that was not asked
-	ReasonCheckNeeded            Reason = "CheckNeeded"               // it asks for more than checks answered for
+	ReasonCheckNeeded            Reason = "CheckNeeded"               // its request exceeds the one that checks answered
 	ReasonWaitingForGroup        Reason = "WaitingForGroup"           // a job of its gang group cannot be admitted
-	ReasonRestoring              Reason = "RestoringTemplates"        // what checks asked for is in its pod templates yet
+	ReasonRestoring              Reason = "RestoringTemplates"        // pod templates have updates of former checks
 	ReasonRequeueLimitReached    Reason = "RequeueLimitReached"       // timeouts took its admission too often in a row
 )
 
@@ -88,13 +88,16 @@ func (r Reason) Notice() bool {
 	return r == ReasonPodsChargedElsewhere || r == ReasonPodsHeldBySuspension || r == ReasonQuotaChanged
 }
 
+// OfPods says that the reason is about the pods of an admitted unit. The code that follows them says when it is over.
+func (r Reason) OfPods() bool { return r == ReasonIdleReservation || r == ReasonUnschedulable }
+
 // JobIsGone says that the job of the unit does not exist, or is being deleted.
 func (r Reason) JobIsGone() bool {
 	return r == ReasonConsumerNotFound || r == ReasonConsumerUIDMismatch
 }
 
-// Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage
-// the level of the quota tree and the resource.
+// Finding is why a unit is pending, in a form that stays true until the answer changes. It has the reason and, for a
+// shortage, the level of the quota tree and the resource.
 type Finding struct {
 	Reason          Reason
 	Level, Resource string

@@ -37,8 +37,8 @@ func (p *PodSetSize) shrinks() bool { return p.Fewest() < p.Count }
 // Fewest is how many pods it is at the least.
 func (p *PodSetSize) Fewest() int64 { return min(max(p.Least, 1), p.Count) }
 
-// Sizes are those in which a unit may be admitted, from the whole down to the least. It never changes. As in Kueue they
-// are numbered from the whole: each pod set gives up its part of so many steps, of as many as there are pods to spare.
+// Sizes are the sizes in which a unit may be admitted, from the whole down to the least. They never change. As in
+// Kueue, steps are numbered from the whole, and each pod set gives up its part of them.
 type Sizes struct {
 	sets  []PodSetSize
 	steps int64
@@ -120,8 +120,7 @@ type Size struct {
 	Quota   string
 }
 
-// Greatest is the greatest size that fits, if the least is known to. What fits in one size fits in all that are
-// smaller.
+// Greatest is the greatest size that fits, if the least is known to fit. If one size fits, all smaller ones do.
 func (s *Sizes) Greatest(fits func(request resources.List) bool) (p Size) {
 	lo, hi := int64(0), s.Steps()
 	for lo < hi {

@@ -37,7 +37,7 @@ type Unit struct {
 	MovesTo  string
 	Chosen   bool
 	Priority int32
-	// MaxPriority bounds the priority with which it takes what others hold, and others take from it: its namespace says
+	// MaxPriority bounds the priority with which it preempts others, and others preempt it: its namespace says
 	// how much. Priority alone is for the order.
 	MaxPriority int32
 	// Created is the enqueue time: metadata.creationTimestamp.
@@ -85,14 +85,14 @@ type Unit struct {
 	TemplatesWritten bool
 	// ResizePending is since when its object says that it waits for more than it holds; zero if it does not.
 	ResizePending ordered.Moment
-	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
+	// Said is the written reason of a unit that waits, or waits for growth; nil for none.
 	Said *Saying
 	// Deactivate, when set, is why the unit must be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Observed: it is decided about and told, and nobody acts on that. Its pods run, and it holds nothing.
 	Observed bool
-	// Quarantined: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
-	// whether it may. Invalid parks it while it waits.
+	// Quarantined: a decision about the unit panicked. It keeps its held quota until its object changes, and no check is
+	// asked. While it waits, Invalid parks it.
 	Quarantined bool
 
 	Stated
@@ -117,16 +117,16 @@ type Stated struct {
 	MaximumExecution, Executed time.Duration
 	// RanSince is when all pods of its job were ready for the first time since it was admitted; zero if they were not yet.
 	RanSince time.Time
-	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
-	// its own; both are empty for a unit that waits for no other.
+	// GangGroup names all gangs that run together, sorted and joined by commas, and Gangs the unit's own among them. Both
+	// are empty for a unit that waits for no other.
 	GangGroup, Gangs string
 	// Quotas are those in which it may be admitted, in order, its own first, joined by commas; empty for its own alone.
 	Quotas string
 	// Sizes in which it may be admitted, the first time and again after it loses its admission; nil is Request alone.
 	Sizes *Sizes
-	// TakesFrom are the holds that it takes back while it waits, by the rules of package reclaim; empty for none.
-	TakesFrom string
-	// Unpreemptable: it asks that nobody takes what it will hold. Kept: it asked before it was admitted, and its queue let
+	// Preempts are the holds of its victims while it waits, by the rules of package reclaim; empty for none.
+	Preempts string
+	// Unpreemptable: it asks that nobody preempts it. Kept: it asked before it was admitted, and its queue let
 	// it.
 	Unpreemptable, Kept bool
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
@@ -137,8 +137,8 @@ type Stated struct {
 // Hold names what the unit holds by its present admission, or the last one. Another admission of it is another hold.
 func (in *Unit) Hold() string { return in.UID + "/" + strconv.FormatInt(in.Attempts, 10) }
 
-// TakingPriority is that with which the unit takes what others hold, and with which others take from it.
-func (in *Unit) TakingPriority() int32 { return min(in.Priority, in.MaxPriority) }
+// PreemptionPriority is that with which the unit preempts others, and with which others preempt it.
+func (in *Unit) PreemptionPriority() int32 { return min(in.Priority, in.MaxPriority) }
 
 // Deactivation is why a unit is not to be tried again before its spec is changed, in a word and a sentence.
 type Deactivation struct {
@@ -185,7 +185,7 @@ func (in *Unit) SameJob(o *Unit) bool {
 	return in.Consumer == o.Consumer && in.ConsumerManaged == o.ConsumerManaged
 }
 
-// Wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing. An observed
+// Wants is the amount that an admitted unit holds: that of its object, or its whole request without one. An observed
 // unit holds nothing.
 func (in *Unit) Wants() resources.List {
 	if in.Observed {
@@ -270,9 +270,10 @@ func (in *Unit) BecomeWhole() {
 	}
 }
 
-// Saying is what the object of a unit says of why it waits: a reason and a sentence that stays true until the reason,
-// the level of the quota tree or the resource is another one. So it has no amounts. The owner of the unit reads it: it
-// names no unit of another namespace. Explain has the numbers. No reason at all says that it waits for nothing more.
+// Saying is the reason of a pending unit in the form that its object has: a code and a sentence. The sentence has no
+// amounts, so it stays true until the reason, the level or the resource changes. Explain has the amounts. The owner of
+// the unit reads a Saying, so it names no unit of another namespace. An empty reason says that the unit waits for
+// nothing.
 type Saying struct {
 	Reason  Reason
 	Message string

@@ -14,11 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package words makes sentences of what the core finds: for the owners of units, as conditions, events and answers of
-// kubectl. A sentence is a pure function of a finding and its reader.
+// Package words makes sentences of findings, for conditions, events and answers of kubectl. A sentence is a pure
+// function of a finding and its reader.
 //
-// A reason is told in two ways. Told has the words that stay true while numbers change: they are written to objects.
-// Shortages and the others have the numbers of now: they answer a question.
+// Told and its variants have words that stay true while numbers change: such a sentence is written to objects.
+// Shortages and the other functions have the numbers of this moment: such a sentence answers a question.
 package words
 
 // Reader is the unit that a sentence is for. No sentence names a unit of another namespace than that of its reader.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -43,7 +44,7 @@ func (to Reader) shortage(sh *decide.Shortage) string {
 	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), used, format(sh.Outstanding))
 	if sh.TooLarge {
 		request := to.request(format(sh.Request))
-		if held := sh.Total - sh.Request; held > 0 { // it runs, and grows
+		if held := sh.Total - sh.Request; held > 0 { // the unit runs, and grows
 			request += fmt.Sprintf(" more than the %s that it holds", format(held))
 		}
 		return fmt.Sprintf("%s: %s: request %s, but at most %s while other quotas use what they are guaranteed (%s); it is "+
@@ -184,8 +185,8 @@ func Others(names []string, lacks map[string][]decide.Shortage) string {
 	return "; of its list: " + strings.Join(parts, ", ")
 }
 
-// room is how much is free of what a quota, or a level above it, lacks. A share of a quota for which nobody waits says
-// nothing: other limits come first, and of a quota that has none of them its max counts.
+// room is the free amount that a quota, or a level above it, has. A share of a quota without pending units says
+// nothing: other limits come first, and without one the max of the quota counts.
 func room(name string, list []decide.Shortage) string {
 	share := func(sh decide.Shortage) bool {
 		return sh.Kind == decide.LimitRuntime || sh.Kind == decide.LimitRightful
@@ -229,10 +230,10 @@ func (to Reader) limit(level string, isMin bool) string {
 
 // protected are those that nobody takes, in words, by their protection.
 var protected = [...]string{
-	reclaim.NotSuspendable: "jobs that cannot be suspended", reclaim.NonPreemptible: "non-preemptible jobs",
-	reclaim.Adopted: "jobs that ran before they were queued", reclaim.ByItsQueue: "jobs of queues that keep them",
-	reclaim.ByItself: "jobs that their owners keep from preemption",
-	reclaim.InFlight: "jobs whose status is being written", reclaim.ByRunTime: "jobs that have just begun",
+	holders.NotSuspendable: "jobs that cannot be suspended", holders.NonPreemptible: "non-preemptible jobs",
+	holders.Adopted: "jobs that ran before they were queued", holders.ByItsQueue: "jobs of queues that keep them",
+	holders.ByItself: "jobs that their owners keep from preemption",
+	holders.InFlight: "jobs whose status is being written", holders.ByRunTime: "jobs that have just begun",
 }
 
 // obstacle continues the sentence about a unit that may take what others hold and cannot.
@@ -267,11 +268,11 @@ func obstacle(o *reclaim.Obstacle) string {
 
 // bounded continues the sentence about a unit whose priority does not count in full where it would take.
 func bounded(o *reclaim.Obstacle, in *unit.Unit) string {
-	if !o.Bounded || in.TakingPriority() == in.Priority {
+	if !o.Bounded || in.PreemptionPriority() == in.Priority {
 		return ""
 	}
 	return fmt.Sprintf("; its priority %d counts as %d when it takes from others, "+
-		"by koord-queue/max-priority of its namespace", in.Priority, in.TakingPriority())
+		"by koord-queue/max-priority of its namespace", in.Priority, in.PreemptionPriority())
 }
 
 // NoNodes is about a unit that may take what others hold, and whose pods would find no node even then.

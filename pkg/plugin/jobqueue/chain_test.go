@@ -24,8 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 )
 
 // chain is a pod and what is above it, from its controller upwards; each has the UID "o" and its place, from one on.

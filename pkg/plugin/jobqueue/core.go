@@ -20,7 +20,6 @@ import (
 	"context"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -39,23 +38,24 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/history"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/quotawatch"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/placement/placementcheck"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/features"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/process/watchdog"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/quota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/placementcheck"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/visibility"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
 
 // activateChunk is how many pods are handed to the scheduling queue at once: it holds its lock for all of them.
 const activateChunk = 200
 
-var _ engine.Quotas = (*quota.Adapter)(nil)
+var _ quotawatch.Quotas = (*quota.Adapter)(nil)
 
 // core is what all instances of the plugin in one scheduler share.
 type core struct {
@@ -67,11 +67,9 @@ type core struct {
 	placement  *placementcheck.Checker // nil without the feature gate
 	gate       *Gate
 	stragglers *stragglers
-	// insecure answers on the plain port; nil if nothing does.
-	insecure http.Handler
-	metrics  *metrics.Set
-	history  *history.Recorder
-	metadata metadata.Interface
+	metrics    *metrics.Set
+	history    *history.Recorder
+	metadata   metadata.Interface
 	// managed is what is managed at present.
 	managed atomic.Pointer[managed]
 	// theirs is what the controller said last that it manages; of the goroutine that follows the configuration.
@@ -85,8 +83,8 @@ type core struct {
 	clock    clock.WithTicker
 }
 
-// newCore takes the time in which a leader has to renew its lease, zero without leader election, and the arguments of
-// the plugins of its profile.
+// newCore makes the core. renewal is the time in which a leader has to renew its lease, zero without leader election.
+// profile has the arguments of the plugins of its profile.
 func newCore(
 	ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, x *extensions,
 	renewal time.Duration, profile []kubeschedulerconfig.PluginConfig,
@@ -235,15 +233,13 @@ func (c *core) buildEngine(
 func (c *core) serveVisibility(ctx context.Context, cfg *rest.Config) {
 	reader := visibility.NewReader(c.engine, c.clock)
 	namespaces := c.handle.SharedInformerFactory().Core().V1().Namespaces().Lister()
+	reader.Metrics = c.metrics
 	reader.History, reader.NamespaceCreated = c.history, func(name string) (time.Time, bool) {
 		namespace, err := namespaces.Get(name)
 		if err != nil {
 			return time.Time{}, false
 		}
 		return namespace.CreationTimestamp.Time, true
-	}
-	if c.args.InsecureVisibility {
-		c.insecure = visibility.NewInsecureHandler(reader)
 	}
 	where := &c.args.Visibility
 	if where.Port == 0 {

@@ -31,20 +31,19 @@ import (
 	coschedulingutil "github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/coscheduling/util"
 )
 
-// Coscheduling is Koordinator's plugin of that name with the gate before it. It embeds the plugin, so that everything
-// else stays as it is.
+// Coscheduling is Koordinator's plugin of that name with the gate before it. Everything else is the embedded plugin.
 //
-// Only gang pods are asked here: the order of PreEnqueue plugins is random, and an un-admitted pod that reached the
-// plugin could become the representative of its gang and keep the others out. All other pods are asked by JobQueue
-// alone.
+// It asks the gate about pods of gangs only. The order of PreEnqueue plugins is random. An unadmitted pod that reached
+// the embedded plugin could become the representative of its gang and keep the others out. JobQueue asks about all
+// other pods.
 type Coscheduling struct {
 	*coscheduling.Coscheduling
 	// gate returns nil as long as there is no JobQueue in the scheduler.
 	gate func() *Gate
 }
 
-// What the framework and Koordinator ask a plugin for by type assertion; a decorator that lost one of these would
-// switch a part of gang scheduling off without a word.
+// The framework and Koordinator find these interfaces by type assertion. A decorator without one of them would silently
+// switch off a part of gang scheduling.
 var (
 	_ fwktype.PreEnqueuePlugin               = &Coscheduling{}
 	_ fwktype.EnqueueExtensions              = &Coscheduling{}
@@ -91,9 +90,8 @@ func (c *Coscheduling) PreEnqueue(ctx context.Context, pod *corev1.Pod) *fwktype
 	return c.Coscheduling.PreEnqueue(ctx, pod)
 }
 
-// NextPod returns the next sibling of the gang that is being scheduled, past PreEnqueue and out of the scheduling
-// queue; those that are not admitted are passed over. Every call marks the pod that it returns as attempted, so this
-// ends.
+// NextPod returns the next admitted sibling of the gang that is being scheduled, past PreEnqueue and out of the
+// scheduling queue. Every call of the embedded plugin marks its pod as attempted, so the loop ends.
 func (c *Coscheduling) NextPod() *corev1.Pod {
 	return nextPassing(c.gate(), c.Coscheduling.NextPod)
 }

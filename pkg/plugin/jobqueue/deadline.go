@@ -25,19 +25,20 @@ import (
 	fwktype "k8s.io/kube-scheduler/framework"
 )
 
-// The queue ends a job that has run for as long as it may by suspending it. Pods that their job has left behind
-// (`kubectl delete job --cascade=orphan`) would run on. So each pod of a job whose time is bounded, and counts
-// already, is bound with activeDeadlineSeconds: the kubelet ends it, no matter who owns it. A time that the queue
-// bounds counts from admission, so all of its pods have one. Kubernetes lets nobody raise or remove the field, and of
-// a Job's template it could not be written, not even while that is suspended.
+// A job that has used up its time is suspended. Pods that their job has left behind (`kubectl delete job
+// --cascade=orphan`) would run on. So each such pod is bound with activeDeadlineSeconds if the time of its job is
+// bounded and already counts. The kubelet then ends the pod, no matter who owns it.
+//
+// A bound of the queue counts from admission, so all pods of such a job have the field. Kubernetes lets nobody raise or
+// remove the field, and it cannot be written into the template of a Job, not even of a suspended one.
 
-// deadlineMargin is how much longer a pod may run than its unit. The queue has to be first: it suspends the job and
-// says why, and a pod that the kubelet ends counts as a failure of its job. In a minute another scheduler leads if this
-// one does not.
+// deadlineMargin is how much longer a pod may run than its unit. The queue has to be first, because it suspends the job
+// and says why. A pod that the kubelet ends counts as a failure of its job. A minute is enough for another scheduler to
+// take over.
 const deadlineMargin = time.Minute
 
-// PreBindPreFlight says whether PreBind has to do something: for a pod that waits for its gang, whose admission may be
-// taken back until then, and for one whose time is bounded. Reserve has just asked the gate for all others.
+// PreBindPreFlight says whether PreBind has work. It has for a pod that waits for its gang, whose admission may be lost
+// until then, and for a pod with a bounded time. Reserve has just asked the gate about all others.
 func (p *Plugin) PreBindPreFlight(_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ string) *fwktype.Status {
 	if p.core.handle.GetWaitingPod(pod.UID) == nil && p.core.gate.Snapshot().RunsUntil(pod.UID).IsZero() {
 		return fwktype.NewStatus(fwktype.Skip)
@@ -45,13 +46,13 @@ func (p *Plugin) PreBindPreFlight(_ context.Context, _ fwktype.CycleState, pod *
 	return nil
 }
 
-// PreBind asks the gate again, since a pod may have waited for its gang in between, and names in the pod when it has to
-// end. The pod is a copy, and Koordinator's plugin DefaultPreBind writes all that plugins have changed in it, in one
-// patch. If that fails the pod is not bound, and tried again.
+// PreBind asks the gate again, since a pod may have waited for its gang. It then writes the end of the time into the
+// pod. The pod is a copy, and Koordinator's plugin DefaultPreBind writes the changes of all plugins in one patch. If
+// that fails the pod is not bound, and tried again.
 func (p *Plugin) PreBind(_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ string) *fwktype.Status {
 	gate := p.core.gate
 	unbound := *pod
-	unbound.Spec.NodeName = "" // it is assumed to be on its node
+	unbound.Spec.NodeName = "" // the scheduler assumes its node already
 	if status := gate.Check(&unbound); status != nil {
 		return status
 	}

@@ -14,11 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package jobqueue is the scheduler plugin JobQueue: the extension points, and the wiring of the admission engine into
-// koord-scheduler. It decides nothing: the engine admits, and the gate here holds back the pods of jobs that are not
-// admitted.
+// Package jobqueue is the scheduler plugin JobQueue. It has the extension points, and connects the engine to
+// koord-scheduler. The engine decides about units, and the gate of this package holds back the pods of all jobs that
+// are not admitted.
 //
-// The gate stands in four places. PreEnqueue keeps a pod out of the scheduling queue. Koordinator's Coscheduling takes
-// the siblings of a gang past PreEnqueue, so its NextPod skips those that are not admitted (see Coscheduling in this
-// package). PreFilter and Reserve refuse what an admission was taken back from while it waited in the queue.
+// The gate has four parts. PreEnqueue keeps a pod out of the scheduling queue. Koordinator's Coscheduling takes the
+// siblings of a gang past PreEnqueue, so its NextPod skips those that are not admitted (see Coscheduling in this
+// package). PreFilter and Reserve refuse pods that lost their admission in the scheduling queue.
 package jobqueue

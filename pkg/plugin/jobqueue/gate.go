@@ -26,10 +26,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/quota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 )
 
 // Snapshot is what the gate reads of the admitted units. Every method is O(1) and takes no lock; before it is loaded
@@ -45,8 +45,8 @@ type Snapshot interface {
 	AdmittedUnit(key string) (types.UID, bool)
 	// Granted says that a pod of an admitted unit may go: together they ask for at most what their unit holds.
 	Granted(pod types.UID) bool
-	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked to write into it; then it
-	// may not go.
+	// Lacking says in words which updates of admission checks a pod of an admitted unit lacks. Such a pod may not be
+	// scheduled.
 	Lacking(pod types.UID) string
 	// RunsUntil says when the unit of a granted pod has run for as long as it may; zero for never.
 	RunsUntil(pod types.UID) time.Time
@@ -69,13 +69,13 @@ const (
 	admitted
 	// beyond: its unit is admitted, and holds too little for it in addition to the pods that have gone already.
 	beyond
-	// lacking: its unit is admitted, and the pod has not what admission checks asked to write into it: somebody else than
-	// the controller resumed its job.
+	// lacking: its unit is admitted, but the pod lacks updates of admission checks. Somebody else than the controller
+	// resumed its job.
 	lacking
 	// waiting: its unit is known and not admitted.
 	waiting
-	// suspended: the controller has suspended its job, so the pod is about to be taken away, or it is new and the word
-	// that its job was resumed is still on its way. Bound now it might run and be replaced by another (I3).
+	// suspended: the controller has suspended its job. The pod is about to be deleted, or the pod is new and the event of
+	// its resumption has not arrived. If it were bound now, it might run and be replaced by another (I3).
 	suspended
 	// unknown: its job is managed and no unit of it is known.
 	unknown
@@ -99,8 +99,8 @@ var why = map[verdict]string{
 	unmanaged: "jobs of this namespace run by a queue, and the job names neither a quota nor a queue in its labels",
 }
 
-// Gate says which pods may be scheduled. Check is O(1), takes no lock that is held while pods are activated, and is the
-// same for a pod until the engine publishes another snapshot or a job's metadata arrives.
+// Gate says which pods may be scheduled. Check is O(1) and takes no lock that is held while pods are activated. Its
+// answer about a pod changes only when the engine publishes a snapshot or metadata of a job arrives.
 type Gate struct {
 	Snapshot  func() Snapshot
 	Predicate func() *managedjobs.Predicate
@@ -133,7 +133,7 @@ func (g *Gate) Check(pod *corev1.Pod) *fwktype.Status {
 		message += g.Snapshot().Lacking(pod.UID)
 	case v != waiting && v != beyond && g.Watch != nil:
 		g.Watch(pod, v == unseen)
-		// What lets it go may have come before it was watched, and will not come again.
+		// The event that releases the pod may have come before the watch, and will not come again.
 		if message, held = why[g.verdict(pod)]; !held {
 			return nil
 		}
@@ -223,8 +223,8 @@ func ofAdmitted(snapshot Snapshot, pod *corev1.Pod, top *topJob) verdict {
 	return granted(snapshot, pod)
 }
 
-// ofOtherKind judges pods of a job of a kind that is not managed, and of a job that such a one made and resumes; unseen
-// for others.
+// ofOtherKind judges pods of an unmanaged kind of jobs, and of jobs that such a job made and resumes. Others are
+// unseen.
 func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
 	p, kind := g.Predicate(), managedjobs.GroupKind(top.ref)
 	labels, known := g.NamespaceLabels(namespace)
@@ -285,7 +285,7 @@ func (g *Gate) topOf(snapshot Snapshot, namespace string, owner metav1.OwnerRefe
 	return top
 }
 
-// object is what an owner reference names: a job, what stands between a job and its pods, or another pod.
+// object is the object of an owner reference: a job, an object between a job and its pods, or another pod.
 func (g *Gate) object(namespace string, ref metav1.OwnerReference) (Job, bool) {
 	if ref.Kind != "Pod" || g.Pod == nil {
 		return g.Job(ref.UID)
@@ -297,8 +297,8 @@ func (g *Gate) object(namespace string, ref metav1.OwnerReference) (Job, bool) {
 	return Job{Labels: pod.Labels, Owner: metav1.GetControllerOfNoCopy(pod)}, true
 }
 
-// ofGroup judges a pod that names no unit: it waits if it is queued as one of a group. An owner of a kind that is not
-// followed may be one that nobody has ever made: where nothing runs outside of the queues, such a pod does not either.
+// ofGroup judges a pod that names no unit: it waits if it is queued as one of a group. An owner of an unknown kind may
+// not exist. If nothing runs outside of the queues, such a pod waits too.
 func (g *Gate) ofGroup(pod *corev1.Pod) verdict {
 	p := g.Predicate()
 	owned := metav1.GetControllerOfNoCopy(pod) != nil

@@ -33,10 +33,10 @@ import (
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/alias"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/quotapath"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/alias"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/quotapath"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -48,7 +48,7 @@ type fakeSnapshot struct {
 	units     map[string]types.UID
 	// beyond are pods that their units hold too little for.
 	beyond map[types.UID]bool
-	// lacking says what pods lack of what checks asked for.
+	// lacking has the missing updates of pods.
 	lacking map[types.UID]string
 	// until says when the units of pods have run for as long as they may.
 	until map[types.UID]time.Time

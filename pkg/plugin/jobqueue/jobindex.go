@@ -24,14 +24,14 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/intake"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 )
 
 // JobIndex finds jobs of the managed kinds by UID, from informers that hold metadata only.
 type JobIndex struct {
 	mu   sync.RWMutex
-	jobs map[types.UID]*engine.JobMeta
+	jobs map[types.UID]*intake.JobMeta
 }
 
 // NewJobIndex registers an informer for every kind with the factory, which the caller starts. arrived, if set, is
@@ -39,10 +39,10 @@ type JobIndex struct {
 func NewJobIndex(
 	factory metadatainformer.SharedInformerFactory, predicate *managedjobs.Predicate, arrived func(uid types.UID),
 ) (*JobIndex, error) {
-	index := &JobIndex{jobs: map[types.UID]*engine.JobMeta{}}
+	index := &JobIndex{jobs: map[types.UID]*intake.JobMeta{}}
 	for _, kind := range predicate.Followed() {
 		informer := factory.ForResource(kind.GVR).Informer()
-		if err := informer.SetTransform(engine.TrimJobs(predicate.LabelKeys())); err != nil {
+		if err := informer.SetTransform(intake.TrimJobs(predicate.LabelKeys())); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kind.GVR, err)
 		}
 		if _, err := informer.AddEventHandler(index.follow(arrived)); err != nil {
@@ -66,12 +66,12 @@ func (x *JobIndex) Job(uid types.UID) (Job, bool) {
 // follow keeps the index. An index of the informer's own costs a set for every job.
 func (x *JobIndex) follow(arrived func(uid types.UID)) cache.ResourceEventHandlerFuncs {
 	put := func(old, obj any) {
-		meta, ok := obj.(*engine.JobMeta)
+		meta, ok := obj.(*intake.JobMeta)
 		if !ok {
 			return
 		}
 		x.mu.Lock()
-		if former, ok := old.(*engine.JobMeta); ok && former.UID() != meta.UID() {
+		if former, ok := old.(*intake.JobMeta); ok && former.UID() != meta.UID() {
 			delete(x.jobs, former.UID())
 		}
 		x.jobs[meta.UID()] = meta
@@ -86,7 +86,7 @@ func (x *JobIndex) follow(arrived func(uid types.UID)) cache.ResourceEventHandle
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
-			if meta, ok := obj.(*engine.JobMeta); ok {
+			if meta, ok := obj.(*intake.JobMeta); ok {
 				x.mu.Lock()
 				delete(x.jobs, meta.UID())
 				x.mu.Unlock()

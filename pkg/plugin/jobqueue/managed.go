@@ -30,9 +30,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/intake"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
 )
 
 // configCheckPeriod is how often is looked whether the configuration changed. settlePeriod is how often is looked
@@ -47,7 +47,7 @@ type managed struct {
 	predicate *managedjobs.Predicate
 	factory   metadatainformer.SharedInformerFactory
 	index     *JobIndex
-	following *engine.Following
+	following *intake.Following
 	stop      context.CancelFunc
 }
 
@@ -63,8 +63,8 @@ func (m *managed) start(ctx context.Context) {
 	m.factory.Start(ctx.Done())
 }
 
-// managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error,
-// since guessing would gate pods that nobody releases, or let pods pass that should wait.
+// managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply. A malformed one is an error: a
+// guess would gate pods that nobody releases, or pass pods that should wait.
 func (c *core) managedJobs(ctx context.Context) (managedjobs.Jobs, error) {
 	configMap, err := c.configMap(ctx)
 	if err != nil || configMap == nil {
@@ -90,9 +90,8 @@ func (c *core) configMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	return configMap, nil
 }
 
-// followConfiguration has another configuration of managed jobs hold when the ConfigMap says another one, and says
-// when the controller works with other ones than this process. A ConfigMap that cannot be read or is gone does not take
-// effect.
+// followConfiguration applies the configuration of managed jobs when the ConfigMap changes, and reports when the
+// controller uses another one than this process. A ConfigMap that is gone or cannot be read has no effect.
 func (c *core) followConfiguration(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	ticker := c.clock.NewTicker(configCheckPeriod)

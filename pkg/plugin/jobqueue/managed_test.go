@@ -38,10 +38,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/statuswrite"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
 )
 
 // kubeHandle is as much of the framework as following the configuration takes.
@@ -87,7 +88,7 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 	unused, err := objects.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{}})
 	require.NoError(t, err)
 	c.engine, err = engine.New(engine.Options{Client: unused, Quotas: fullQuotas{}, Clock: clock, Jobs: first.factory,
-		Predicate: predicate, Submit: func(*engine.Write) {}})
+		Predicate: predicate, Submit: func(*statuswrite.Write) {}})
 	require.NoError(t, err)
 	first.start(t.Context())
 	go c.engine.Run(t.Context())

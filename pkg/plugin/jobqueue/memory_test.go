@@ -41,11 +41,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/statuswrite"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/objects"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // waitingUnit is a QueueUnit as the API server sends it, made by the controller for a Job. Its verbs: number, quota,
@@ -259,9 +261,8 @@ func (fullQuotas) Observe(names []string) (found []admission.Quota, gone []strin
 	return append(found, admission.Quota{Name: "root", Limit: amounts(1 << 30)}), nil
 }
 
-// BenchmarkMemory: what a waiting unit costs the scheduler's process on the heap, with all that is kept of it: the
-// cache of the informer, the record of the engine, the core. With jobs=true the metadata of its Job comes on top, and
-// the index of it.
+// BenchmarkMemory measures the heap of the scheduler's process for one pending unit: the cache of the informer, the
+// record of the engine, and the core. jobs=true adds the metadata of its Job and the index of it.
 func BenchmarkMemory(b *testing.B) {
 	for _, withJobs := range []bool{false, true} {
 		for _, n := range []int{1_000, 100_000, 1_000_000} {
@@ -284,7 +285,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 	client, err := objects.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{n}})
 	require.NoError(b, err)
 	options := engine.Options{
-		Client: client, Quotas: fullQuotas{}, Clock: clock.RealClock{}, Submit: func(*engine.Write) {},
+		Client: client, Quotas: fullQuotas{}, Clock: clock.RealClock{}, Submit: func(*statuswrite.Write) {},
 	}
 	var index *JobIndex
 	ctx, cancel := context.WithCancel(b.Context())
@@ -314,7 +315,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 	defer poll.Stop()
 	for pending, leading := 0, false; pending < n || !leading; {
 		<-poll.C()
-		require.NoError(b, e.Ask(ctx, func(v engine.View) {
+		require.NoError(b, e.Ask(ctx, func(v questions.View) {
 			pending, leading = 0, v.Leading()
 			queues, _ := v.Queues("", memoryQuotas)
 			for _, q := range queues {

@@ -32,9 +32,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/placement"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/placementcheck"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/placement"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/placement/placementcheck"
 )
 
 // newPlacement returns what answers the checks of v1alpha1.PlacementController in this scheduler, with these arguments

@@ -18,17 +18,13 @@ package jobqueue
 
 import (
 	"context"
-	"net/http"
-	"strings"
 
-	"github.com/gin-gonic/gin"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwktype "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
 
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/frameworkext"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/frameworkext/services"
 )
 
 // Name of the plugin in the scheduler configuration.
@@ -49,7 +45,6 @@ var (
 	_ fwktype.EnqueueExtensions       = &Plugin{}
 	_ frameworkext.ControllerProvider = &Plugin{}
 	_ frameworkext.Controller         = &Plugin{}
-	_ services.APIServiceProvider     = &Plugin{}
 )
 
 // Name returns the name of the plugin, and of its controller.
@@ -61,9 +56,8 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwktype.Status 
 	return p.core.gate.Check(pod)
 }
 
-// EventsToRegister asks to look at a held pod again when its own labels change; everything else that could release it
-// is known to the engine, which activates it. Any further event would be tried on every held pod, under the queue's
-// lock.
+// EventsToRegister asks to look at a held pod again when its own labels change. The engine knows every other cause that
+// can release a pod, and activates it. Any further event would be tried on every held pod, under the queue's lock.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwktype.ClusterEventWithHint, error) {
 	return []fwktype.ClusterEventWithHint{{
 		Event:          fwktype.ClusterEvent{Resource: fwktype.Pod, ActionType: fwktype.UpdatePodLabel},
@@ -81,10 +75,9 @@ func ownLabels(_ klog.Logger, pod *corev1.Pod, _, newObj any) (fwktype.QueueingH
 
 // Less orders pods as PrioritySort does.
 //
-// It does not compare the order of admission. The order must be total over all pods in the queue, also between pods of
-// queued jobs and all others, and must not change while they are in it: a sequence number that some pods have and
-// others do not, or lose when their unit ends, gives neither. It is not needed either: suspended jobs get their pods in
-// the order in which they are admitted, and a pod's place among equals is when it came.
+// It ignores the order of admission. The order of pods must be total over all pods in the queue, and must not change
+// while they are there. A sequence number gives neither: other pods have none, and a pod loses its number when its unit
+// ends. Suspended jobs get their pods in the order of admission anyway, and equal pods are ordered by their arrival.
 func (p *Plugin) Less(a, b fwktype.QueuedPodInfo) bool { return p.sort.Less(a, b) }
 
 // PreFilter refuses pods that passed PreEnqueue and whose admission was taken back since, and siblings of a gang that
@@ -116,18 +109,3 @@ func (p *Plugin) NewControllers() ([]frameworkext.Controller, error) {
 
 // Start is called when this replica leads and the scheduler is about to run.
 func (p *Plugin) Start() { p.core.lead() }
-
-// RegisterEndpoints serves what waits, where insecureVisibility says so: the plain port of the scheduler asks nobody
-// who he is. Koordinator puts the paths under /apis/v1/plugins/JobQueue and answers only where the scheduler leads.
-func (p *Plugin) RegisterEndpoints(group *gin.RouterGroup) {
-	handler := p.core.insecure
-	if handler == nil {
-		return
-	}
-	serve := gin.WrapH(http.StripPrefix(strings.TrimSuffix(group.BasePath(), "/"), handler))
-	group.GET("/queues", serve)
-	group.GET("/queues/:name", serve)
-	group.GET("/queues/:name/waitingunits", serve)
-	group.GET("/units/:namespace/:name", serve)
-	group.GET("/audit", serve)
-}

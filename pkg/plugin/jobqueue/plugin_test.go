@@ -18,14 +18,10 @@ package jobqueue
 
 import (
 	"context"
-	"encoding/json"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +36,8 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 func testPlugin(t *testing.T, w *world) *Plugin {
@@ -167,7 +164,7 @@ func TestLessIsAStrictWeakOrder(t *testing.T) {
 			Timestamp: epoch.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, label+" time")) * time.Second),
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	effort.Check(t, func(t *rapid.T) {
 		a, b, c := draw(t, "a"), draw(t, "b"), draw(t, "c")
 		require.False(t, p.Less(a, a), "irreflexive")
 		require.False(t, p.Less(a, b) && p.Less(b, a), "asymmetric")
@@ -251,33 +248,4 @@ func TestGangPodsAreHeldBeforeCoschedulingSeesThem(t *testing.T) {
 	require.Panics(t, func() { c.PreEnqueue(context.Background(), gang) })
 	require.Panics(t, func() { c.PreEnqueue(context.Background(), jobPod("held", quotaLabel)) },
 		"pods without a gang are JobQueue's alone")
-}
-
-func TestEndpointsAreMountedBelowThePlugin(t *testing.T) {
-	p := testPlugin(t, newWorld())
-	p.core.insecure = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = json.NewEncoder(w).Encode(r.URL.Path)
-	})
-	e := mounted(p)
-	for _, path := range []string{"/queues", "/queues/a", "/queues/a/waitingunits", "/units/ns/u", "/audit"} {
-		recorder := httptest.NewRecorder()
-		e.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
-			"/apis/v1/plugins/JobQueue"+path, nil))
-		require.Equal(t, http.StatusOK, recorder.Code)
-		require.JSONEq(t, "\""+path+"\"", recorder.Body.String())
-	}
-	for _, route := range e.Routes() {
-		require.Equal(t, http.MethodGet, route.Method, "the plain port has no authentication")
-	}
-}
-
-func TestThePlainPortAnswersNothingUnlessItIsToldTo(t *testing.T) {
-	require.Empty(t, mounted(testPlugin(t, newWorld())).Routes())
-}
-
-func mounted(p *Plugin) *gin.Engine {
-	gin.SetMode(gin.TestMode)
-	e := gin.New()
-	p.RegisterEndpoints(e.Group("/apis/v1/plugins/JobQueue"))
-	return e
 }

@@ -27,13 +27,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// stragglerPeriod is how often held pods without a unit are looked at again. What usually releases them, the arrival of
-// their job or unit, does not wait for it.
+// stragglerPeriod is how often held pods without a unit are examined again. The usual cause of their release, the
+// arrival of their job or unit, does not wait for it.
 const stragglerPeriod = time.Second
 
-// stragglers are the pods that the gate holds though no unit in the engine could release them: their job has not been
-// seen, or has no unit. They are looked at until they pass, are taken over by a unit, or are gone. Nothing else would
-// wake them: the scheduler never tries gated pods again on its own.
+// stragglers are pods that the gate holds and that no unit in the engine could release: their job was not seen, or has
+// no unit. They are examined until they pass, a unit takes them over, or they are gone. Nothing else would wake them,
+// because the scheduler never retries gated pods on its own.
 type stragglers struct {
 	gate *Gate
 	// pod returns the pod as it is now, nil if it is gone.

@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 )
 
 type stragglerTest struct {
@@ -106,7 +106,7 @@ func TestAPodWhoseJobIsResumedMeanwhileIsNotHeld(t *testing.T) {
 	require.Empty(t, st.kick)
 }
 
-// Nothing but a label on the job lets a pod go where jobs without one do not run.
+// If jobs without a queue do not run, only a label on the job releases a pod.
 func TestAPodOfAJobWithoutLabelsIsHandedOverWhenItGetsOne(t *testing.T) {
 	st := newStragglerTest(t)
 	st.stragglers.gate = st.world.gate(t, managedjobs.Jobs{UnmanagedJobs: managedjobs.UnmanagedGate})

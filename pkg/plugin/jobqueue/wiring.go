@@ -36,7 +36,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	configv1 "github.com/koord-jobqueue/koord-jobqueue/apis/config/v1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/quota"
 )
 
 // The scheduler decodes the arguments of plugins strictly, but only those that its scheme knows. It converts them with

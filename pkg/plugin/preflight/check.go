@@ -131,7 +131,7 @@ func (c *Checker) check(ctx context.Context, n need) (string, error) {
 		case apierrors.IsNotFound(err):
 			return fmt.Sprintf("namespace %s (%s)", n.namespace, n.get), nil
 		case apierrors.IsForbidden(err), err == nil:
-			// Who may not read it cannot know; the scheduler itself does not read it.
+			// Without the right to read it nothing is known, and the scheduler itself does not read it.
 			return "", nil
 		}
 		return "", err
@@ -177,7 +177,7 @@ func (c *Checker) allowed(ctx context.Context, n need, a access) (bool, error) {
 			}},
 		}, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		// It cannot be asked here, so it is not known to be missing.
+		// The question is refused, so nothing is known to be missing.
 		return true, nil
 	}
 	if err != nil {

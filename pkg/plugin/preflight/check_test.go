@@ -33,8 +33,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// apiServer answers lists, namespaces and access reviews; what is in missing is not there, what is in denied may not be
-// done, both as "verb resource" or by name.
+// apiServer answers lists, namespaces and access reviews. Entries of missing are absent, and entries of denied are
+// forbidden, both as "verb resource" or by name.
 type apiServer struct {
 	mu              sync.Mutex
 	missing, denied map[string]bool

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package preflight checks, with the scheduler's own identity, for what koord-scheduler waits for in silence: without a
-// CRD that it watches, or the right to list it, it hangs while it starts and takes no signal. It says what is missing
-// and how to get it, and waits for it.
+// Package preflight checks the conditions without which koord-scheduler hangs at its start. Without a CRD that it
+// watches, or the right to list it, the scheduler waits silently and takes no signal. The check has the scheduler's
+// identity, logs what is missing and how to get it, and waits for it.
 package preflight

@@ -29,9 +29,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	_ "github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config/scheme"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	_ "github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue" // the arguments in the scheduler's scheme
-	_ "github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config/scheme"
 )
 
 const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"

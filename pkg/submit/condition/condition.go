@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package condition evaluates the expressions with which descriptors choose pod sets. They are CEL, and this is the
-// part of CEL that the built-in descriptors use: a whole implementation is larger than the rest of the library. A test
-// of the queue compares both.
+// Package condition evaluates the expressions with which descriptors choose pod sets. It implements the part of CEL
+// that the built-in descriptors use, because a whole implementation is larger than the rest of the library. A test of
+// the queue compares both.
 package condition
 
 import (
@@ -57,7 +57,6 @@ func Compile(text string) (*podset.Condition, error) {
 	}), nil
 }
 
-// field of an object.
 func field(of expression, name string) expression {
 	return func(s scope) (any, error) {
 		value, err := of(s)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package kinds has the descriptions of the built-in kinds of jobs.
+// Package kinds has the descriptors of the built-in kinds of jobs.
 package kinds
 
 import "embed"

@@ -48,8 +48,8 @@ var ComputedTemplates = map[string]Computed{
 // annotationMinResources is what a Workflow says that it needs at once; it is the annotation of Koord-Queue.
 const annotationMinResources = "koord-queue/min-resources"
 
-// requestOfAnnotation is a template of one container that asks for what the annotation says, a list of resources in
-// YAML or JSON, and for nothing where there is none.
+// requestOfAnnotation is a template of one container with the requests of the annotation, a list of resources in YAML
+// or JSON. Without the annotation it requests nothing.
 func requestOfAnnotation(job, _ map[string]any) (map[string]any, error) {
 	text, _ := Lookup(job, Path{"metadata", "annotations", annotationMinResources}).(string)
 	requests := map[string]any{}
@@ -148,8 +148,8 @@ func withContainers(list, more any) []any {
 	return have
 }
 
-// sparkScheduling makes of a template what Spark and the webhook of spark-operator do. What the section says replaces
-// most of it, its tolerations come in addition. The template, the application and the section select nodes together.
+// sparkScheduling changes a template as Spark and the webhook of spark-operator do. Fields of the section replace most
+// of it, and its tolerations are added. The template, the application and the section select nodes together.
 func sparkScheduling(role string, job, section, spec map[string]any) {
 	configuredScheduler(role, job, spec)
 	for _, key := range []string{
@@ -202,7 +202,6 @@ func deepCopy(value any) map[string]any {
 	return Copy(fields).(map[string]any)
 }
 
-// sparkResources of the main container.
 func sparkResources(job, section map[string]any) (map[string]any, error) {
 	requests, limits := map[string]any{}, map[string]any{}
 	cores, found, err := Integer(section, Path{"cores"})

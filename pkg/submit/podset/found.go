@@ -92,8 +92,8 @@ func (s *Found) TemplatePath() Path {
 	}
 }
 
-// SchedulerOf is the path of the field of the job that names the scheduler of the pods; nil where the operator of the
-// job alone decides.
+// SchedulerOf is the path of the field of the job that names the scheduler of the pods. It is nil if only the operator
+// of the job decides.
 func SchedulerOf(s *Found) Path {
 	switch given := s.SchedulerName; {
 	case len(given.Path) > 0 && given.OfJob:

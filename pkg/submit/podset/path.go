@@ -71,7 +71,7 @@ func (p *Place) Key() string {
 // maxPlaces bounds what a path with stars finds: the author of an object may write any number of places.
 const maxPlaces = 1000
 
-// Walk finds the objects that the path leads to. Keys of maps come in their order. What is no object is passed over.
+// Walk finds the objects that the path leads to. Keys of maps come in their order. Other values are skipped.
 func Walk(object map[string]any, p Path) []Place {
 	found := []Place{{Object: object}}
 	values := []any{object}

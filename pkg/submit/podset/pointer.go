@@ -38,8 +38,8 @@ func TemplateFrom(s *Set) Path {
 	return s.Path[:s.templateFrom]
 }
 
-// follow finds the template where a field of the pod set says that it is: its object is the innermost element of a list
-// on the way, and its path leads on from there. The error is ErrMalformed.
+// follow finds the template at the path in a field of the pod set. Its object is the innermost element of a list on the
+// way, and its path continues from there. The error is ErrMalformed.
 func (s *Found) follow() error {
 	text, _ := Lookup(s.Fields, s.TemplateField).(string)
 	malformed := fmt.Errorf("%w: %s: %.100q leads to no pod template", ErrMalformed,

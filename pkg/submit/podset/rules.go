@@ -22,8 +22,8 @@ import "encoding/json"
 type SuspendRule struct {
 	// Field is a boolean, which the job may lack.
 	Field string `json:"field,omitempty"`
-	// Annotation suspends with the value "true", for operators that go by one. If there is a Field as well, the Field
-	// alone decides, and an annotation that says "true" is set to "false" when the job is resumed.
+	// Unless, an expression, is true of a job that its operator does not let suspend. Nothing is written into such a job.
+	// Its pods wait in the scheduler, and name their quota in their template.
 	Annotation string `json:"annotation,omitempty"`
 	// KeepsPods: the operator makes no new pods of a suspended job, and lets those that are there run on.
 	KeepsPods bool `json:"keepsPods,omitempty"`
@@ -45,7 +45,7 @@ type GangRule struct {
 	Minimum []CountRule `json:"minimum,omitempty"`
 }
 
-// ValidRule is what has to hold for a job, and what its owner is told if it does not.
+// ValidRule is a condition for a job, with the message for its owner.
 type ValidRule struct {
 	Rule    string `json:"rule"`
 	Message string `json:"message"`
@@ -59,21 +59,22 @@ type PodSetRule struct {
 	// that is there, and for none if none is. Without, it has to be there unless Optional.
 	Path     string `json:"path,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
-	// Name of the pod set; absent with a star is the last key of the path, in lower case, and without the name of the job.
-	// With several stars it has the keys that they stand for, with dashes between them.
+	// Name of the pod set. If absent with a star, it is the last key of the path, in lower case, without the name of the
+	// job. With several stars the name has all their keys, with dashes between them.
 	Name string `json:"name,omitempty"`
 	// NameField holds the name instead.
 	NameField string `json:"nameField,omitempty"`
-	// Count of pods: the product of its terms, at least zero. MinCount is the least that the job can do with; absent, or
-	// where the fields of one of its terms are not there, it is Count.
+	// Count of pods: the product of its terms, at least zero. MinCount is the least number with which the job can run. It
+	// is Count if MinCount, or the fields of one of its terms, are absent.
 	Count    []CountRule `json:"count"`
 	MinCount []CountRule `json:"minCount,omitempty"`
 	// Partial says how the job may be admitted with fewer of these pods. Absent, it may not.
 	Partial *PartialRule `json:"partial,omitempty"`
 	// Later, an expression, is true where the operator makes these pods once others of the job run: they are in no gang.
 	Later string `json:"later,omitempty"`
-	// Early is true where what resuming writes does not reach the pods: the operator makes what makes them before the job
-	// is resumed, or nobody may change their template. So they name their quota in their template, and are in no gang.
+	// Early is true if the writes of resuming do not reach the pods. Either the operator creates their owners before the
+	// job is resumed, or nobody may change their template. So such pods name their quota in their template, and are in no
+	// gang.
 	Early bool `json:"early,omitempty"`
 	// Template is the path of the pod template, from Path. Several are tried in their order: the first that is there.
 	Template Paths `json:"template,omitempty"`
@@ -94,8 +95,8 @@ type PodSetRule struct {
 	SchedulerName string `json:"schedulerName,omitempty"`
 }
 
-// PartialRule is for pods of which a job may be admitted with fewer than Count: with how few, and where the number is
-// written that it gets. Fields are as those of a CountRule.
+// PartialRule is for pods of which a job may be admitted with fewer than Count. It has the least number, and the place
+// of the admitted number. Fields are as those of a CountRule.
 type PartialRule struct {
 	// When, an expression, is true of a job that may be; absent, every one may that says with how few. Unless is true of
 	// one that may not be.
@@ -113,7 +114,7 @@ type PartialRule struct {
 	AlongWhen string `json:"alongWhen,omitempty"`
 }
 
-// AddRule is what an operator puts into pods. Of the containers nothing but name, restart policy and resources matters.
+// AddRule is an operator's addition to pods. Of containers only name, restart policy and resources matter.
 type AddRule struct {
 	// When, an expression, says whether it does; absent is always.
 	When           string           `json:"when,omitempty"`

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package podset finds the groups of pods in a job, as the rules of its kind describe them: the templates, the numbers
-// of pods, and where labels are written. The queue and programs that submit jobs read the same rules with it.
+// Package podset finds the pod sets of a job by the rules of its kind: templates, numbers of pods, and the places for
+// labels. The queue and programs that submit jobs both use it.
 package podset
 
 import "strings"
@@ -35,7 +35,7 @@ func NewCondition(test func(job map[string]any) bool, reads ...Path) *Condition 
 	return &Condition{Reads: reads, test: test}
 }
 
-// Holds says whether the expression is true. What fails, because a field is not there, is not.
+// Holds says whether the expression is true. An expression that fails, because a field is absent, is false.
 func (c *Condition) Holds(job map[string]any) bool { return c != nil && c.test(job) }
 
 // Set is a PodSetRule that was checked.

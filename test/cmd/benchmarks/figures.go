@@ -25,7 +25,6 @@ import (
 	"text/template"
 )
 
-// measurement is one run of jobqueue-perf.
 type measurement struct {
 	name string
 	args []string
@@ -76,8 +75,7 @@ var measurements = []measurement{
 	{
 		"startup", []string{"standing", "--measure=startup"},
 		"make perf SCENARIO=standing ARGS=--measure=startup", []figure{
-			{"to the first admission, 50,000 pending", "{{range $i, $s := .startup.steps}}{{if $i}}; {{end}}{{$s.kind}}: " +
-				"{{printf `%.1f s` $s.firstAdmissionSeconds}}{{end}}", false},
+			{"to the first admission, 50,000 pending", "{{spans .startup.steps}}", false},
 		},
 	},
 	{
@@ -118,6 +116,25 @@ func names() (all []string) {
 
 var functions = template.FuncMap{
 	"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
+	// spans are of the seconds to the first admission, for each kind of step in the order of the first.
+	"spans": func(steps []any) string {
+		var kinds []string
+		least, greatest := map[string]float64{}, map[string]float64{}
+		for _, step := range steps {
+			kind, seconds := step.(map[string]any)["kind"].(string), step.(map[string]any)["firstAdmissionSeconds"].(float64)
+			if _, known := least[kind]; !known {
+				kinds, least[kind] = append(kinds, kind), seconds
+			}
+			least[kind], greatest[kind] = min(least[kind], seconds), max(greatest[kind], seconds)
+		}
+		for i, kind := range kinds {
+			from, to := fmt.Sprintf("%.1f", least[kind]), fmt.Sprintf("%.1f", greatest[kind])
+			if kinds[i] = kind + ": " + from + " s"; from != to {
+				kinds[i] = kind + ": " + from + " to " + to + " s"
+			}
+		}
+		return strings.Join(kinds, "; ")
+	},
 	// most are the variants with the most units that wait.
 	"most": func(variants []any) (list []any) {
 		waiting := func(v any) float64 { return v.(map[string]any)["waiting"].(float64) }

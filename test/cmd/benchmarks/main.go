@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command benchmarks runs the measurements of docs/benchmarks.md on this machine, one after the other, and writes their
-// tables there and in README.md. Reports stay in _artifacts/benchmarks, so that a run can be continued.
+// Command benchmarks runs the measurements of docs/benchmarks.md on this machine, and writes their tables there and in
+// README.md. Its reports stay in _artifacts/benchmarks, so an interrupted run can continue.
 package main
 
 import (

@@ -26,7 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// injector does to processes what the plan says, and starts again what ended by itself, as a kubelet would.
+// injector carries out the plan on processes, and restarts those that ended by themselves, as a kubelet would.
 type injector struct {
 	cp    *controlplane.ControlPlane
 	begin time.Time
@@ -83,7 +83,7 @@ func (i *injector) run(ctx context.Context, plan []fault) {
 func (i *injector) inject(ctx context.Context, f fault) {
 	lane := i.lane(f.Component)
 	if !lane.TryLock() {
-		// It is still being started after the fault before.
+		// The process is still starting after the last fault.
 		i.mu.Lock()
 		i.skipped++
 		i.mu.Unlock()
@@ -109,7 +109,7 @@ func (i *injector) inject(ctx context.Context, f fault) {
 	} else {
 		err = i.cp.Pause(f.Component)
 		controlplane.Sleep(ctx, f.Hold)
-		_ = i.cp.Resume(f.Component) // it may have been ended meanwhile
+		_ = i.cp.Resume(f.Component) // the process may have ended
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -136,8 +136,8 @@ func (i *injector) restart(ctx context.Context, c controlplane.Component) {
 	}
 }
 
-// kubelets starts KWOK anew when a pod has waited for it for too long, until ctx ends. It gives up what it does to a
-// pod when the API server answers that etcd is away; a kubelet does not, so this is none of the faults.
+// kubelets restarts KWOK, until ctx ends, if a pod has waited for it for too long. KWOK gives up on a pod when the API
+// server answers that etcd is away. A kubelet does not, so this is no fault of the system.
 func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool) {
 	const patience, pace = 15 * time.Second, 30 * time.Second
 	for controlplane.Sleep(ctx, time.Second) {
@@ -159,8 +159,8 @@ func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool)
 // machine is what an outage is of when something answers late that nothing was done to.
 const machine controlplane.Component = "machine"
 
-// probe notes as outages the times in which an answer took long, until ctx ends: on a busy machine the scheduler may
-// not have seen what was there, as after a fault.
+// probe records as outages the times in which an answer was slow, until ctx ends. On a busy machine the scheduler may
+// have missed objects, as after a fault.
 func (i *injector) probe(ctx context.Context, ask func(context.Context) error) {
 	const pace, tardy, patience = 250 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second
 	for controlplane.Sleep(ctx, pace) {
@@ -207,8 +207,8 @@ func (i *injector) supervise(ctx context.Context) {
 	}
 }
 
-// How long around an admission everything must have worked, for its order to be judged: before it, so that what was
-// created has been seen, and after it, so that what was decided has been written.
+// calmBefore and calmAfter are how long everything must have worked around an admission for its order to be judged.
+// Before it, new objects have been seen. After it, decisions have been written.
 const (
 	calmBefore = 5 * time.Second
 	calmAfter  = 3 * time.Second

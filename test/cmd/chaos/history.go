@@ -125,8 +125,8 @@ func (h *history) left() []checker.Violation {
 	return h.now.Left()
 }
 
-// quiet waits until nobody writes for the length, and returns what was written in the last of so many tries (I12): what
-// goes on being written is not at rest; what comes late once on a slow machine was not there yet.
+// quiet waits until nobody writes for the length, and returns the writes of the last of so many tries (I12). Writes
+// that go on show that the system is not at rest. A single late write on a slow machine does not.
 func (h *history) quiet(ctx context.Context, length time.Duration, tries int) (found []checker.Violation) {
 	for range tries {
 		before := h.length()

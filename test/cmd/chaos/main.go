@@ -14,10 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command chaos puts the whole system under faults: on a real local control plane, while users submit jobs, it kills
-// and pauses replicas of scheduler and controller, the API server and etcd in an order that a seed gives. Then it
-// heals, waits until all is done, and reads from the store's history, the API and the audit log whether every job ran
-// exactly once to its end, no quota was passed at any time, the order was kept and nothing was left behind.
+// Command chaos tests the whole system under faults, on a real local control plane. While users submit jobs, it kills
+// and pauses scheduler, controller, API server and etcd in an order that follows from a seed. Then it heals everything
+// and waits until all jobs are done.
+//
+// The store's history, the API and the audit log must show that every promise was kept. Every job ran exactly once, no
+// quota was exceeded, the order was kept, and nothing was left behind.
 package main
 
 import (
@@ -108,7 +110,6 @@ func run(ctx context.Context, o options) (_ *summary, err error) {
 	return s, err
 }
 
-// chaos is one run.
 type chaos struct {
 	options
 	cp        *controlplane.ControlPlane
@@ -187,7 +188,6 @@ func (c *chaos) connect() (err error) {
 	return err
 }
 
-// awaitLeader waits until a scheduler leads.
 func (c *chaos) awaitLeader(ctx context.Context) error {
 	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -225,7 +225,7 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 	progress, stopProgress := context.WithCancel(ctx)
 	defer stopProgress()
 	go c.progress(progress)
-	// What cannot be started again by then does not come back; the checks below say what of.
+	// A process that cannot be started by then stays away, and the checks below report its effect.
 	restarts, giveUp := context.WithTimeout(ctx, c.duration+c.limit)
 	defer giveUp()
 	c.injector.run(restarts, plan)

@@ -33,7 +33,6 @@ const (
 	controllerB = controlplane.Component("jobqueue-controller-b")
 )
 
-// kind of a fault.
 type kind string
 
 const (

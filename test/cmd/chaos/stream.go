@@ -32,7 +32,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -53,7 +52,7 @@ var groups = []group{
 }
 
 // blockingQueues are the queues in which nothing may be overtaken.
-var blockingQueues = map[string]checker.Order{"research": checker.ByPriority, "shared-lab": checker.ByAge}
+var blockingQueues = map[string]string{"research": "Block", "shared-lab": "FIFO"}
 
 // action is what a user does at a time.
 type action struct {

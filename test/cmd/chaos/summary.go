@@ -111,7 +111,7 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 	return s, nil
 }
 
-// explain writes what is needed to see why a run failed where nothing but its output is kept.
+// explain writes the causes of a failed run for a place where only the output is kept.
 func (c *chaos) explain(w io.Writer) {
 	const lines, width, before = 25, 400, 12
 	for _, name := range []controlplane.Component{
@@ -125,7 +125,7 @@ func (c *chaos) explain(w io.Writer) {
 	}
 	content, err := os.ReadFile(c.log)
 	if err != nil {
-		return // it did not come so far
+		return // the run ended before
 	}
 	history := strings.Split(string(content), "\n")
 	for i, line := range history {

@@ -34,7 +34,7 @@ type action struct {
 	method, path, contentType string
 	// body may hold marks that are replaced when it is sent, see uidOf and victimUID.
 	body []byte
-	// name by which other actions mean the object that it creates. What the object is called may be something worse.
+	// name by which other actions name the created object. The name of the object itself can be worse.
 	name string
 	// lives is how long the object that it creates lives.
 	lives time.Duration
@@ -88,13 +88,11 @@ func storyLots() (lots []story) {
 	return lots
 }
 
-// name of the next object.
 func (g *generator) name() string {
 	g.names++
 	return fmt.Sprintf("h-%05d", g.names)
 }
 
-// pick returns one of the values.
 func pick[T any](g *generator, values []T) T { return values[g.random.IntN(len(values))] }
 
 // after is some time later than now, in steps of a story.

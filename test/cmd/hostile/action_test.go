@@ -94,7 +94,7 @@ func TestAPlanReachesEverything(t *testing.T) {
 	}
 }
 
-// What is put into an object from a table is a copy.
+// Values from a table are copied into an object.
 func TestTablesStayAsTheyAre(t *testing.T) {
 	before, err := json.Marshal(worstPodSets())
 	require.NoError(t, err)

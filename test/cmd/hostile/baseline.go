@@ -30,12 +30,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// The run to compare with: the API server stores the same objects, after the same checks, and nothing manages them.
-// Jobs of the hostile namespace are not managed there, and its units are of a twin of their kind, in a group that
-// nobody reads.
+// The baseline run has the same objects in the API server, after the same validation, and nothing manages them. Jobs of
+// the hostile namespace are unmanaged, and its units belong to a twin of their kind in a group that nobody reads.
 //
-// An honest tenant borrows in both rounds, from the same quota as the hostile one. So the victim takes its min back in
-// both, and what that costs it with borrowers who do as they are asked is no part of the difference.
+// In both rounds an honest tenant borrows from the same quota as the hostile one. So the victim takes its min back in
+// both rounds, and the difference does not include the cost of well-behaved borrowers.
 const (
 	group     = "scheduling.x-k8s.io"
 	twinGroup = "scheduling.twin.test"

@@ -43,9 +43,8 @@ var wholeNumbers = []any{
 	0, 1, -1, 2147483647, -2147483648, 2147483648, int64(9223372036854775807), 1e30, 0.5, "1", nil,
 }
 
-// amounts are the edges of quantities, and what is none. What fits a node at all is small, so that nothing has to be
-// preempted for it: whose pods may preempt others is not the queue's to say, but that of ResourceQuotas for priority
-// classes.
+// amounts are the edges of quantities, and invalid ones. Amounts that fit a node are small, so that no pod has to be
+// preempted for them. Preemption of pods depends on ResourceQuotas for priority classes, and not on the queue.
 var amounts = []any{
 	"0", "1n", "1m", "100m", "1", "0.0000000001", "1e-9", "100k", "1E", "1Ei",
 	"9223372036854775807", "9223372036854775808", "-1", "-1E", "1e6", "1e30", "abc", "", " 1", "１",

@@ -33,8 +33,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
-// history judges every state of the store in its order: all that is promised to the victim, and for the hostile tenant
-// that it takes no more than its own.
+// history judges every state of the store in order: all promises to the victim, and that the hostile tenant uses at
+// most its own quota.
 type history struct {
 	victim, honest *worker
 
@@ -54,7 +54,7 @@ type history struct {
 func newHistory(victim, honest *worker, queued bool) *history {
 	return &history{
 		victim: victim, honest: honest, evicted: newEvictions(), slow: map[types.UID]bool{},
-		checker: checker.New(map[string]checker.Order{victimQuota: checker.ByPriority}),
+		checker: checker.New(map[string]string{victimQuota: "Block"}),
 		charges: checker.NewCharges(queued, map[string]string{victimQuota: victimNamespace}),
 		now:     checker.New(nil),
 	}
@@ -136,7 +136,7 @@ func (h *history) left() []checker.Violation {
 	return h.now.Left()
 }
 
-// starved: the victim got nothing done for long. What stops it in both rounds their ratio does not show.
+// starved: the victim got nothing done for long. If that has one cause in both rounds, their ratio does not show it.
 const (
 	starved checker.Rule = "Starved"
 	maxGap               = 15 * time.Second

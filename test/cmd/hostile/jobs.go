@@ -52,7 +52,7 @@ func job(name string) object {
 	}
 }
 
-// podSpec is what a pod, or a template of pods, says beside its metadata.
+// podSpec are fields of a pod, or of a template of pods, without metadata.
 var podSpec = []field{
 	{[]string{"spec", "schedulerName"}, []any{"default-scheduler", "koord-scheduler", "", "nobody"}},
 	{[]string{"spec", "priority"}, wholeNumbers},
@@ -98,7 +98,7 @@ func crowd(n int, requests object) []any {
 // madeUp asks for so many resources that nobody has.
 func madeUp(n int) object { return many(n, "resource", "1") }
 
-// jobFields are what a Job says, and what its pods do.
+// jobFields are fields of a Job and of its pods.
 var jobFields = join(metadata, under(metadata, "spec", "template"), under(podSpec, "spec", "template"), []field{
 	{[]string{"spec", "parallelism"}, wholeNumbers},
 	{[]string{"spec", "completions"}, wholeNumbers},
@@ -118,7 +118,6 @@ var jobFields = join(metadata, under(metadata, "spec", "template"), under(podSpe
 		"conditions": []any{object{"type": "Complete", "status": "True"}}}}},
 })
 
-// changes of a job that exists.
 var jobChanges = []field{
 	{[]string{"spec", "parallelism"}, wholeNumbers},
 	{[]string{"spec", "completions"}, wholeNumbers},

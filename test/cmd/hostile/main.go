@@ -14,11 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command hostile attacks the whole system as a tenant would: on a real local control plane a user with the rights to
-// submit work makes objects with the worst values of every field, while another tenant works beside it. It does so
-// twice, first where nothing manages those objects, and compares what the other tenant got done. No process may end or
-// take more memory than its Deployment allows, no promise to the other tenant may be broken, and its work may hardly be
-// slower.
+// Command hostile attacks the whole system as a tenant could, on a real local control plane. A user with the rights to
+// submit work creates objects with the worst values of every field, while another tenant works. A first run without
+// koord-jobqueue gives the work that the other tenant gets done otherwise. No process may end or exceed the memory of
+// its Deployment. No promise to the other tenant may be broken, and its work may be only slightly slower.
 package main
 
 import (

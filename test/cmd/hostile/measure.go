@@ -54,7 +54,6 @@ type watch struct {
 
 func newWatch(cp *controlplane.ControlPlane) *watch { return &watch{cp: cp, peak: map[string]int64{}} }
 
-// run watches until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	const pace = 500 * time.Millisecond
 	for {
@@ -69,7 +68,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// ended starts what may end no more often than asked to. Without the others there is nothing to measure.
+// ended restarts an attacked process as often as allowed. Without the other processes there is nothing to measure.
 func (w *watch) ended(ctx context.Context, exit controlplane.Exit) {
 	w.mu.Lock()
 	if _, ok := attacked[exit.Component]; !ok {
@@ -95,7 +94,7 @@ func (w *watch) sample() {
 		}
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
-			continue // it has just ended
+			continue // the process has just ended
 		}
 		w.mu.Lock()
 		w.peak[a.short] = max(w.peak[a.short], peakOf(string(status)))

@@ -27,7 +27,6 @@ func pod(name string) object {
 	return p
 }
 
-// podFields are what a pod says.
 var podFields = join(metadata, podSpec, []field{
 	{[]string{"metadata", "name"}, []any{"", "UPPER", long(253), "-"}},
 	{[]string{"spec", "restartPolicy"}, []any{"Always", "OnFailure", "x"}},

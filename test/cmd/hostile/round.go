@@ -54,7 +54,6 @@ type round struct {
 	watch    *watch
 }
 
-// result of a round.
 type result struct {
 	requests   map[string]count
 	perMinute  float64
@@ -163,7 +162,7 @@ func (r *round) install(ctx context.Context) error {
 	return leaveHostileUnmanaged(ctx, r.cp, r.dyn)
 }
 
-// awaitTenancy waits until the hostile tenant has its rights, and no more than those.
+// awaitTenancy waits until the hostile tenant has exactly its rights.
 func (r *round) awaitTenancy(ctx context.Context) error {
 	const patience, pace = 30 * time.Second, 100 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -202,7 +201,7 @@ func (r *round) run(ctx context.Context, actions []action) (*result, error) {
 		defer close(worked)
 		r.victim.run(ctx, begin, end, patience)
 	}()
-	// What it still has to do then ends after the hostile tenant has left.
+	// Its remaining work ends after the hostile tenant has left.
 	go r.honest.run(ctx, begin, end, 0)
 	progress, stop := context.WithCancel(ctx)
 	defer stop()
@@ -277,7 +276,7 @@ func (r *round) leave(ctx context.Context, patience time.Duration) ([]checker.Vi
 	if err != nil {
 		return nil, fmt.Errorf("look at what is left: %w", err)
 	}
-	// It audits itself all the time while it is attacked.
+	// The scheduler audits itself all the time during the attack.
 	differs, err := scheduler.Audit(ctx, patience, true)
 	return append(left, differs...), err
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// What a tenant does to jobs and pods of its own that run, to run more than it was admitted with, or for longer.
+// Attacks on own running jobs and pods, to run more than the admission, or for longer.
 
 // runner is a job of more pods than its quota takes at once, each of which runs for some seconds.
 func (g *generator) runner() (name string) {
@@ -111,7 +111,7 @@ func tellAlone(g *generator) {
 	g.create(jobKind, name, j)
 }
 
-// tellForeign makes units that stand for what nobody watches, and for nothing but a pod that waits for ever.
+// tellForeign creates units for consumers that nobody watches, and units for a single pod that waits forever.
 func tellForeign(g *generator) {
 	name := g.name()
 	u := unit(name)

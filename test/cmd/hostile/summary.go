@@ -39,10 +39,12 @@ type summary struct {
 	ProcessesRestarted int                 `json:"processesRestarted"`
 	PeakRSSBytes       map[string]int64    `json:"peakRSSBytes"`
 	UnmanagedRSSBytes  map[string]int64    `json:"unmanagedPeakRSSBytes"`
-	// VictimThroughputRatio is jobs per minute beside the managed objects to those beside the same objects unmanaged.
+	// VictimThroughputRatio is the victim's jobs per minute with the managed objects, divided by those with the same
+	// objects unmanaged.
 	VictimThroughputRatio float64            `json:"victimThroughputRatio"`
 	VictimJobsPerMinute   map[string]float64 `json:"victimJobsPerMinute"`
-	// VictimLongestGap is the most seconds for which no job of the victim was done beside the managed objects.
+	// VictimLongestGap is the longest time in seconds without a finished job of the victim, in the round with managed
+	// objects.
 	VictimLongestGap float64 `json:"victimLongestGapSeconds"`
 	VictimJobs       int     `json:"victimJobs"`
 	States           int     `json:"states"` // of the store that were checked

@@ -24,7 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// What a tenant does to keep quota that is taken back, and to have the quota of others taken for nothing.
+// Attacks to keep quota that is taken back, and to have quota of others taken in vain.
 
 func annotated(key string, value any) object {
 	return object{"metadata": object{"annotations": object{key: value}}}
@@ -88,8 +88,8 @@ func tellFirmMember(g *generator) {
 	}
 }
 
-// tellForNothing makes and deletes jobs that no node takes, each of which may have others evicted: they are within the
-// min of a quota that borrows nothing.
+// tellForNothing creates and deletes jobs that fit no node. Each of them may have others evicted, because it is within
+// the min of a quota that borrows nothing.
 func tellForNothing(g *generator) {
 	for i := range 4 {
 		name := g.name()

@@ -34,7 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// tenant carries actions out as the hostile user: each at its time, and once. What the API server refuses is counted.
+// tenant carries out actions as the hostile user: each at its time, and once. Refusals of the API server are counted.
 type tenant struct {
 	client *http.Client
 	url    string
@@ -49,7 +49,6 @@ type tenant struct {
 	live map[string]*made  // by name in the plan
 }
 
-// count of requests.
 type count struct {
 	Made    int `json:"made"`    // objects
 	Changed int `json:"changed"` // by changes that were taken
@@ -90,7 +89,6 @@ func (t *tenant) run(ctx context.Context, begin time.Time, actions []action) {
 	}
 }
 
-// act sends one request.
 func (t *tenant) act(ctx context.Context, a *action) {
 	code, answer := t.send(ctx, a.method, t.named(ctx, t.pathOf(a.path)), a.contentType, t.fill(a.body))
 	t.mu.Lock()

@@ -87,7 +87,7 @@ func tenantOf(t *testing.T) (*api, *tenant) {
 	return a, tenant
 }
 
-// What the tenant makes goes when its time is over, and all of it in the end; what is refused is counted.
+// Objects of the tenant are deleted when their time is over, and all of them in the end. Refused ones are counted.
 func TestATenantActsAndLeaves(t *testing.T) {
 	a, tenant := tenantOf(t)
 	jobs := collection(jobKind, hostileNamespace)

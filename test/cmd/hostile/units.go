@@ -29,7 +29,6 @@ func unit(name string) object {
 	}
 }
 
-// unitFields are what a unit says.
 var unitFields = join(metadata, []field{
 	{[]string{"metadata", "name"}, []any{"", "UPPER", "work-00001", long(253), "-"}},
 	{[]string{"spec", "consumerRef"}, worstConsumers},
@@ -47,7 +46,7 @@ var unitFields = join(metadata, []field{
 	{[]string{"status"}, worstStatuses},
 })
 
-// unitAmounts are amounts of a field that is no more than a text to the API server.
+// unitAmounts are amounts of a field that is only a text to the API server.
 var unitAmounts = append([]any{"1e999999", "1e-999999", "0x10", "+1", "1e", "NaN", "Inf"}, amounts...)
 
 var worstConsumers = []any{

@@ -74,8 +74,7 @@ const (
 	waveSubmit = 16 * time.Second
 )
 
-// victimRuns is how long a job of the victim runs: four seconds, and some a little less or more, so that they do not
-// end together.
+// victimRuns is the run time of a job of the victim: about four seconds, varied so that jobs do not end together.
 func victimRuns(i int) time.Duration {
 	const least, step, steps, stride = 3200 * time.Millisecond, 200 * time.Millisecond, 9, 4
 	return least + time.Duration(i*stride%steps)*step
@@ -196,8 +195,8 @@ func (v *worker) uid() string {
 	return v.last
 }
 
-// longestGap is the longest time within from and to in which no job was done, without the rests between waves, the
-// first of which begins at begin.
+// longestGap is the longest time within from and to in which no job ended. Rests between waves do not count. The first
+// wave begins at begin.
 func (v *worker) longestGap(begin, from, to time.Time) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

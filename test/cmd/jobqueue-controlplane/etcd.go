@@ -32,8 +32,8 @@ import (
 // session collects events.
 const backendQuota = 4 << 30
 
-// runEtcd serves one etcd member until it is signalled. It does not sync its files: the store of a test
-// cluster survives the end of a process, kill -9 included, but not the end of the machine.
+// runEtcd serves one etcd member until it gets a signal. It does not sync its files. So the store of a test cluster
+// survives the end of a process, even kill -9, but not the end of the machine.
 func runEtcd(args []string) error {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	dir := flags.String("data-dir", "", "directory of the store")

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command jobqueue-controlplane is etcd, kube-apiserver and kube-controller-manager in one binary: the first
-// argument selects which one this process becomes, the rest are the usual flags of that program. Linking them
-// together compiles the packages that they share once, which halves the first build of the demo.
+// Command jobqueue-controlplane is etcd, kube-apiserver and kube-controller-manager in one binary. The first argument
+// selects the program, and the rest are its usual flags. One binary compiles shared packages once, which halves the
+// first build of the demo.
 package main
 
 import (

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command mutants plants the bugs of test/mutants/mutants.yaml one after the other, in an overlay of the source, and
-// runs the tests that each names: they must fail. Arguments name some bugs only.
+// Command mutants plants each bug of test/mutants/mutants.yaml in an overlay of the source, and runs the tests that the
+// bug names. They must fail. Arguments select some bugs.
 package main
 
 import (
@@ -33,7 +33,6 @@ import (
 
 const list = "test/mutants/mutants.yaml"
 
-// mutant is one bug.
 type mutant struct {
 	Name string `json:"name"`
 	// Origin says who had the bug.

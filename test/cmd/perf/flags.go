@@ -26,7 +26,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/runner"
 )
 
-// flags are those of one scenario.
 type flags struct{ *flag.FlagSet }
 
 func (f *flags) workers(s *runner.Setting) {

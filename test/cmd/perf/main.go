@@ -14,9 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command perf measures admission through a real API server. Without a scenario it carries a workload out (a file of
-// this directory or any of that form); with one it measures what that is about. It prints a table and writes all
-// figures as JSON.
+// Command perf measures admission through a real API server. It runs a workload, which is a file in the form of those
+// in this directory, or a scenario. It prints a table and writes all figures as JSON.
 package main
 
 import (

@@ -29,7 +29,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-// scenario is one thing to measure.
 type scenario struct {
 	// name of the result file.
 	name string
@@ -52,7 +51,6 @@ var scenarios = map[string]func(set *flags) *scenario{
 	"reclaim":      reclaimScenario,
 }
 
-// workloadScenario carries a workload out.
 func workloadScenario(set *flags) *scenario {
 	var o runner.Options
 	name := set.String("workload", "baseline", "a file, or the name of one in test/cmd/perf")
@@ -165,8 +163,8 @@ func sizingScenario(set *flags) *scenario {
 		func(ctx context.Context, _ string) (printer, error) { return runner.Sizing(ctx, o) }}
 }
 
-// standingScenario measures on a store with many units that wait: how long the end of one takes to let the next one go,
-// and how long a scheduler takes to start and to take over.
+// standingScenario measures on a store with many pending units. It measures the next admission after the end of a unit,
+// and the start and the takeover of a scheduler.
 func standingScenario(set *flags) *scenario {
 	o := runner.StandingOptions{
 		Measure:  []string{runner.MeasureStartup, runner.MeasureWake},

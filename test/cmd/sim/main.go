@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command sim runs plans of the simulator and prints one line of JSON. It fails on a violation, and then prints the
-// plan, cut down to what is needed, and its log.
+// Command sim runs plans of the simulator and prints one line of JSON. If a plan violates an invariant, it fails and
+// prints a minimal plan with its log.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/test/sim"
 )
 

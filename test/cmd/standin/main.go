@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command standin plays operators that tests cannot have; see package test/harness/standin. Their CRDs are in its
-// directory crds and must be installed before. For LeaderWorkerSet the StatefulSet controller must run as well.
+// Command standin plays operators that tests cannot have (see package test/harness/standin). Install their CRDs from
+// the directory crds of that package first. For LeaderWorkerSet run the StatefulSet controller as well.
 package main
 
 import (

@@ -14,8 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package auditlog has the policies by which the API server of a control plane notes who writes what, and reads its
-// notes.
+// Package auditlog has the audit policies of test API servers, and reads their audit logs: who wrote what.
 package auditlog
 
 import (

@@ -22,12 +22,12 @@ import (
 	"strings"
 )
 
-// Charges is for tenants who write whatever they like. It sums what pods and units take of each quota, compares that
-// with the max of the quota alone, and believes nothing that an object says of another. A Checker would take pods that
-// name any job as their owner for pods of that job. Not safe for concurrent use.
+// Charges is for tenants who write anything. It sums the use of pods and units by quota and compares it with the max of
+// that quota alone. It believes nothing that one object says about another: a Checker would count pods for any job that
+// they name as owner. Not safe for concurrent use.
 type Charges struct {
-	// queued: the queue has what the tenants make. Without it what the scheduler binds is between those pods and
-	// ElasticQuota, which was seen to let half a core more than the max of four go.
+	// queued: the queue manages the objects of the tenants. Without it only ElasticQuota bounds the pods, which was seen
+	// to admit half a core more than a max of four.
 	queued bool
 	// namespaces says of quotas, and of the queues of the same name, which namespace alone they are for.
 	namespaces map[string]string
@@ -66,7 +66,6 @@ func NewCharges(queued bool, namespaces map[string]string) *Charges {
 	}
 }
 
-// Violations are those so far.
 func (c *Charges) Violations() []Violation { return slices.Clone(c.violations) }
 
 // Apply takes the next event; events must come in the order of their versions.
@@ -131,7 +130,7 @@ func (c *Charges) end(job string) {
 	}
 }
 
-// unit takes the next state of a unit. What an adopted one holds is bound already, whether or not it fits.
+// unit handles the next state of a unit. An adopted unit holds bound pods, whether or not they fit.
 func (c *Charges) unit(u Unit, deleted bool) {
 	delete(c.held, u.UID)
 	if deleted || !u.Admitted || len(u.Held) == 0 || c.over[u.Job] {

@@ -96,8 +96,7 @@ func TestChargesOfWhatIsDeleted(t *testing.T) {
 	require.Empty(t, c.Violations())
 }
 
-// Without the queue nobody promises for pods but ElasticQuota. Units, and the quotas that are named, are judged all the
-// same.
+// Without the queue only ElasticQuota bounds pods. Units and named quotas are judged all the same.
 func TestChargesWithoutTheQueue(t *testing.T) {
 	c := charges(false)
 	for _, object := range []any{made("a", "hostile", 5), made("a", "hostile", 5).bound()} {

@@ -14,14 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package checker decides from the history of API objects alone whether the queue kept its promises: no quota
-// passed on any level (I1), no unit or job lost (I2), no job run without admission or twice (I3), nothing overtaken in
-// a blocking queue (I4, I5), no phase that may not follow the one before (I9). It knows nothing of the scheduler's
-// memory and trusts no status that is a summary.
+// Package checker decides from the history of API objects alone whether the queue kept its promises:
 //
-// Its input is what happened to quotas, units, pods and jobs in the order of their resource versions. One etcd
-// counts them all, so the state after each event is one that the cluster really was in, and a promise that
-// does not hold in it is broken. Package observer delivers them in that order.
+//   - No quota is exceeded on any level (I1).
+//   - No unit or job is lost (I2), and no job runs without admission or twice (I3).
+//   - Nothing is overtaken in a blocking queue (I4, I5).
+//   - No phase follows another illegally (I9).
+//
+// It does not know the scheduler's memory, and must not trust a status that is a summary.
+//
+// Its input is events of quotas, units, pods and jobs in the order of their resource versions, which package observer
+// delivers. One etcd counts them all. So the state after each event is one that the cluster really had, and must keep
+// every promise.
 package checker
 
 import (
@@ -43,18 +47,18 @@ type Event struct {
 
 // Checker holds the state after the events so far. Not safe for concurrent use.
 type Checker struct {
-	// Unsaid, if set, tells of the admission of by while passed waited that nothing can be said about their order,
-	// because what happened then may have kept the scheduler from seeing passed or from writing its decision.
+	// Unsaid, if set, exempts the order of two units: by was admitted while passed waited. A fault may have kept the
+	// scheduler from seeing passed, or from writing its decision.
 	Unsaid func(passed, by Unit) bool
-	// Unanswered, if set, tells that the answer to the creation of a pod at that time may have been lost. The job
-	// controller takes such a pod for failed and may create another one before it sees the first. Kubernetes promises no
-	// more than that a pod is started at least once, so the job may have one pod more than it needs.
+	// Unanswered, if set, says that the answer to the creation of a pod at that time may have been lost. The job
+	// controller takes such a pod for failed, and may create another before it sees the first. Kubernetes only promises to
+	// start a pod at least once, so the job may have one pod too many.
 	Unanswered func(created time.Time) bool
 	// Again, if set, tells of a unit that it may be admitted more than once: it may lose its admission before its job has
 	// run.
 	Again func(unit Unit) bool
 
-	blocking map[string]Order
+	blocking map[string]string
 
 	quotas map[string]Quota
 	units  map[string]Unit // by UID
@@ -69,7 +73,7 @@ type Checker struct {
 
 	running   map[string]Resources // by quota: bound, not terminal
 	promised  map[string]Resources // by quota: admitted, not bound yet
-	share     map[string]Resources // what each unit, by UID, adds to promised
+	share     map[string]Resources // part of each unit, by UID, in promised
 	beyond    edges                // rule, quota and resource that are beyond max now
 	tolerated map[string]int64     // by quota and resource: how far beyond max pods outside of the queue have taken it
 
@@ -80,8 +84,8 @@ type Checker struct {
 	peak       int
 }
 
-// New returns a Checker. blocking names the queues in which nothing may be overtaken.
-func New(blocking map[string]Order) *Checker {
+// New returns a Checker. blocking names the queues in which nothing may be overtaken, with their policies.
+func New(blocking map[string]string) *Checker {
 	return &Checker{
 		blocking:  maps.Clone(blocking),
 		quotas:    map[string]Quota{},
@@ -177,7 +181,7 @@ func (c *Checker) Named(name string) (uids []string) {
 	return uids
 }
 
-// Bound counts the pods of all jobs of a name that were ever bound, and those of them that may be there beside others
+// Bound counts the pods of all jobs of a name that were ever bound. spare is the number that may exist in addition,
 // because their creation went unanswered.
 func (c *Checker) Bound(name string) (pods, spare int) {
 	for _, uid := range c.Named(name) {
@@ -186,8 +190,8 @@ func (c *Checker) Bound(name string) (pods, spare int) {
 	return pods, spare
 }
 
-// Finish says what only the end tells, beside Violations: units that were passed and never admitted, and for the
-// jobs by UID that were submitted whether each ran to its end exactly once. done is the number of those.
+// Finish adds violations that only the end shows: units that were passed and never admitted, and jobs that did not run
+// exactly once. submitted has the jobs by UID. done is the number of good ones.
 func (c *Checker) Finish(submitted map[string]string) (done int, violations []Violation) {
 	violations = c.Violations()
 	for _, s := range c.suspects {
@@ -237,8 +241,8 @@ func (c *Checker) applyQuota(quota Quota, deleted bool) {
 		delete(c.quotas, quota.Name)
 		return
 	}
-	// A max that is lowered below what runs breaks no promise: only what is admitted from then on does. What
-	// is beyond it now is noted without a report.
+	// A max below the present use breaks no promise: only later admissions do. The present excess is recorded without a
+	// report.
 	c.quotas[quota.Name] = quota
 	for name := range c.quotas {
 		c.checkLevels(name, nobody)
@@ -296,7 +300,7 @@ func (c *Checker) applyPod(pod Pod, deleted bool) {
 	if deleted {
 		// Kept as ended, for the count of pods that succeeded.
 		pod = old
-		pod.UID, pod.Terminal = orElse(old.UID, pod.UID), true
+		pod.UID, pod.Terminal = cmp.Or(old.UID, pod.UID), true
 	}
 	c.pods[pod.UID] = pod
 	if !pod.Terminal {
@@ -317,13 +321,6 @@ func (c *Checker) applyPod(pod Pod, deleted bool) {
 	} else {
 		c.checkLevels(pod.Quota, theQueue)
 	}
-}
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // bind takes note of a pod that has just been bound.
@@ -352,8 +349,8 @@ func (c *Checker) bind(pod Pod) {
 	}
 }
 
-// occupied are the pods of a job that were ever bound and what they ask for, without those that an admission took along
-// when the unit lost it.
+// occupied are the pods of a job that were ever bound, with their requests. Pods that ended with a lost admission are
+// left out.
 func (c *Checker) occupied(job string) iter.Seq2[string, Resources] {
 	again := c.again(c.UnitFor(job))
 	return func(yield func(string, Resources) bool) {

@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -46,7 +47,7 @@ type history struct {
 }
 
 func newHistory() *history {
-	h := &history{Checker: New(map[string]Order{"block": ByPriority, "fifo": ByAge})}
+	h := &history{Checker: New(map[string]string{"block": "Block", "fifo": "FIFO"})}
 	h.do(Quota{Name: "parent", Max: cpu(6)})
 	h.do(Quota{Name: "a", Parent: "parent", Max: cpu(4)})
 	h.do(Quota{Name: "b", Parent: "parent", Max: cpu(4)})
@@ -167,8 +168,8 @@ func TestAPodOutsideOfTheQueueAtAFullParent(t *testing.T) {
 	}
 }
 
-// Bindings are written one beside the other: a pod of a job may have been assumed before the pod outside, and be bound
-// after it.
+// Bindings are written concurrently: a pod of a job may have been assumed before the foreign pod, and be bound after
+// it.
 func TestAPodOutsideOfTheQueueThatIsBoundFirst(t *testing.T) {
 	h := newHistory()
 	h.do(Quota{Name: "b", Parent: "parent", Max: cpu(4)})
@@ -441,7 +442,7 @@ func TestJobsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// What a unit that may be admitted in part holds is what it was given, and no more.
+// A unit that was admitted in part holds exactly that part.
 func TestAUnitInPart(t *testing.T) {
 	qu := &v1alpha1.QueueUnit{}
 	qu.Spec.Request = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6")}
@@ -460,7 +461,7 @@ func TestAUnitInPart(t *testing.T) {
 
 // in is the unit in a phase.
 func (u Unit) in(phase unit.Phase, attempts int64) Unit {
-	u.Phase, u.Attempts, u.Admitted, u.AdmittedAt = phase, attempts, phase.Holds(), at(5)
+	u.Phase, u.Attempts, u.Admitted, u.AdmittedAt = phase, attempts, rulebook.Holds(phase), at(5)
 	return u
 }
 
@@ -618,7 +619,7 @@ func TestWhatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// Whoever may write units names any job in them. A unit of another namespace is none of the job.
+// An author of units can name any job in them. A unit of another namespace does not belong to the job.
 func TestAUnitOfAnotherNamespaceIsNoneOfTheJob(t *testing.T) {
 	h := newHistory()
 	h.do(Job{UID: "j-x", Name: "ns/x", Complete: true})

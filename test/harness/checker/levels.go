@@ -23,8 +23,8 @@ import (
 	"strings"
 )
 
-// Use is what a quota and those below it have of a resource: bound pods that have not ended, what admitted units have
-// not bound yet, and the max.
+// Use is the use of a resource in a quota and those below it. running is that of bound pods, promised the outstanding
+// quota of admitted units, and limit the max.
 func (c *Checker) Use(quota, resource string) (running, promised, limit int64) {
 	return c.under(c.running, quota, resource), c.under(c.promised, quota, resource), c.quotas[quota].Max[resource]
 }
@@ -42,7 +42,7 @@ func (c *Checker) Levels(quota string) iter.Seq[string] {
 	}
 }
 
-// updateShare computes anew what a unit adds to promised: its request less what its pods have taken up.
+// updateShare recomputes the promised amount of a unit: its request less the part that its pods use.
 func (c *Checker) updateShare(uid, quota string) {
 	c.level(c.promised, quota).add(c.share[uid], -1)
 	delete(c.share, uid)
@@ -82,12 +82,8 @@ const (
 
 // checkLevels compares a quota and all levels above it with their max, and reports what has just passed it.
 func (c *Checker) checkLevels(quota string, by causer) {
-	for name, steps := quota, 0; name != ""; steps++ {
-		level, ok := c.quotas[name]
-		if !ok || steps > len(c.quotas) {
-			return
-		}
-		for resource, limit := range level.Max {
+	for name := range c.Levels(quota) {
+		for resource, limit := range c.quotas[name].Max {
 			running := c.under(c.running, name, resource)
 			promised := running + c.under(c.promised, name, resource)
 			if promised <= limit {
@@ -97,24 +93,21 @@ func (c *Checker) checkLevels(quota string, by causer) {
 			c.compare(QuotaPassed, name, resource, running, limit, own)
 			c.compare(QuotaPromised, name, resource, promised, limit, own || by == aStranger)
 		}
-		name = level.Parent
 	}
 }
 
-// tolerate takes note of levels above the quota of a pod outside of the queue that it fills beyond max, if all that was
-// promised there was taken: by pods that run, or by pods that exist and may have been assumed before it. Bindings are
-// written one beside the other, and the store has them in another order than the scheduler decided.
+// tolerate records levels above the quota of a foreign pod that the pod fills beyond max, if the promised amount there
+// was in use. Running pods used it, or existing pods that may have been assumed before. Bindings are written
+// concurrently, so their order in the store differs from that of the scheduler's decisions.
 func (c *Checker) tolerate(pod Pod) {
-	for name, steps := c.quotas[pod.Quota].Parent, 0; name != "" && steps <= len(c.quotas); steps++ {
-		level := c.quotas[name]
-		for resource, limit := range level.Max {
+	for name := range c.Levels(c.quotas[pod.Quota].Parent) {
+		for resource, limit := range c.quotas[name].Max {
 			rest := c.under(c.promised, name, resource)
 			beyond := c.under(c.running, name, resource) + rest - limit
 			if beyond > 0 && rest <= c.unbound(name, resource) {
 				c.tolerated[name+"/"+resource] = beyond
 			}
 		}
-		name = level.Parent
 	}
 }
 
@@ -149,11 +142,10 @@ func (c *Checker) under(of map[string]Resources, quota, resource string) int64 {
 }
 
 func (c *Checker) isUnder(leaf, quota string) bool {
-	for steps := 0; leaf != "" && steps <= len(c.quotas); steps++ {
-		if leaf == quota {
+	for level := range c.Levels(leaf) {
+		if level == quota {
 			return true
 		}
-		leaf = c.quotas[leaf].Parent
 	}
 	return false
 }

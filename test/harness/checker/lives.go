@@ -20,6 +20,7 @@ import (
 	"strconv"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 // exists says whether a job is there, and not about to go.
@@ -34,12 +35,12 @@ func (c *Checker) judgeUnit(is, was Unit, known, deleted bool) {
 		switch {
 		case c.exists(is.Job):
 			c.report(UnitLost, is.Key, "was deleted in phase %s while its job was there", is.Phase)
-		case is.Job == "" && was.Phase.Holds():
+		case is.Job == "" && rulebook.Holds(was.Phase):
 			c.report(AdmissionLost, is.Key, "was deleted in phase %q", was.Phase)
 		}
 		return
 	}
-	// A unit may be made anew on old news of a job that is gone; the garbage collector takes it away.
+	// An outdated cache can recreate the unit of a deleted job; the garbage collector removes it.
 	if first := c.first[is.Job]; first != "" && first != is.UID && c.exists(is.Job) {
 		c.report(SecondUnit, is.Key, "is not the first unit of its job")
 	}
@@ -55,15 +56,15 @@ func (c *Checker) judgeUnit(is, was Unit, known, deleted bool) {
 }
 
 func (c *Checker) judgeChange(is, was Unit) {
-	if is.Phase != was.Phase && !was.Phase.CanBecome(is.Phase, unit.WriterScheduler) &&
-		!was.Phase.CanBecome(is.Phase, unit.WriterController) {
+	if is.Phase != was.Phase && !rulebook.Follows(was.Phase, is.Phase, "scheduler") &&
+		!rulebook.Follows(was.Phase, is.Phase, "controller") {
 		c.report(IllegalPhase, is.Key, "%q became %q", was.Phase, is.Phase)
 	}
-	held := was.Phase.Holds() && is.Phase.Holds()
+	held := rulebook.Holds(was.Phase) && rulebook.Holds(is.Phase)
 	if is.Attempts < was.Attempts || held && was.Attempts > 0 && is.Attempts != was.Attempts {
 		c.report(Attempts, is.Key, "from %d in phase %q to %d in phase %q", was.Attempts, was.Phase, is.Attempts, is.Phase)
 	}
-	lost := was.Phase.Holds() && !is.Phase.Holds() && !is.Phase.Terminal()
+	lost := rulebook.Holds(was.Phase) && !rulebook.Holds(is.Phase) && !rulebook.Over(is.Phase)
 	if lost && (is.Job == "" || c.exists(is.Job)) && !c.again(is) {
 		c.report(AdmissionLost, is.Key, "%q became %q", was.Phase, is.Phase)
 	}
@@ -92,9 +93,9 @@ func (c *Checker) applyJob(is Job, deleted bool) {
 		return
 	}
 	switch phase := c.UnitFor(is.UID).Phase; {
-	case was.Suspended && !is.Suspended && !phase.Holds():
+	case was.Suspended && !is.Suspended && !rulebook.Holds(phase):
 		c.report(ResumedUnadmitted, is.Name, "was resumed while its unit was %q", phase)
-	case !was.Suspended && is.Suspended && phase.Holds():
+	case !was.Suspended && is.Suspended && rulebook.Holds(phase):
 		c.report(SuspendedAdmitted, is.Name, "was suspended while its unit was %q", phase)
 	}
 }

@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
 // Resources are amounts by resource name, in thousandths of the unit.
@@ -149,9 +150,9 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 		Phase:    unit.Phase(qu.Status.Phase),
 		Attempts: qu.Status.Attempts,
 	}
-	queueUnit.Admitted = queueUnit.Phase.Holds() || len(qu.Status.Admissions) > 0
+	queueUnit.Admitted = rulebook.Holds(queueUnit.Phase) || len(qu.Status.Admissions) > 0
 	if at := qu.Status.Effective; queueUnit.Admitted && at != nil && at.Quota != "" {
-		queueUnit.Quota = at.Quota // it stays there, whatever quota it names since
+		queueUnit.Quota = at.Quota // stays there, whatever quota it names since
 	}
 	if queueUnit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
 		queueUnit.Request = held
@@ -249,7 +250,7 @@ func JobOfKind(j *unstructured.Unstructured, pods, deciding int) Job {
 			} `json:"applicationState"`
 		} `json:"status"`
 	}
-	// What cannot be read has not ended.
+	// An unreadable job has not ended.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(j.Object, &typed)
 	words := []string{typed.Status.Phase, typed.Status.JobDeploymentStatus, typed.Status.ApplicationState.State}
 	for _, condition := range typed.Status.Conditions {

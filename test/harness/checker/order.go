@@ -21,33 +21,19 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// Order is how a blocking queue orders its units.
-type Order int
-
-// The orders; units of the same age go by their UIDs.
-const (
-	// ByPriority, then by age: policy Block.
-	ByPriority Order = iota
-	// ByAge alone: policy FIFO.
-	ByAge
-)
-
-// before says whether u goes before other.
-func (u Unit) before(other Unit, order Order) bool {
-	if order == ByPriority && u.Priority != other.Priority {
-		return u.Priority > other.Priority
-	}
-	if !u.Created.Equal(other.Created) {
-		return u.Created.Before(other.Created)
-	}
-	return u.UID < other.UID
+// before says whether a queue with that policy serves u before other.
+func (u Unit) before(other Unit, policy string) bool {
+	item := func(u Unit) rulebook.Unit { return rulebook.Unit{Priority: u.Priority, Created: u.Created, UID: u.UID} }
+	return rulebook.Ahead(policy, item(u), item(other)) != ""
 }
 
-// Times in API objects have a resolution of one second, and the scheduler decides a little before it writes and
-// after it has read. So a unit counts as seen when it is decisionLag older than a decision, and two decisions
-// within sameDecision of each other may have been made in either order.
+// Times in API objects have a resolution of one second, and the scheduler decides after it reads and before it writes.
+// So a unit counts as seen if it is decisionLag older than a decision. Two decisions within sameDecision may have been
+// made in either order.
 const (
 	decisionLag  = 2 * time.Second
 	sameDecision = time.Second
@@ -89,7 +75,7 @@ type suspect struct {
 
 // suspect notes every unit that the admission of unit passed.
 func (c *Checker) suspect(unit Unit) {
-	order, ok := c.blocking[unit.Queue]
+	policy, ok := c.blocking[unit.Queue]
 	if !ok {
 		return
 	}
@@ -102,7 +88,7 @@ func (c *Checker) suspect(unit Unit) {
 		switch {
 		case waiting.Queue != unit.Queue || waiting.Quota != unit.Quota,
 			waiting.Admitted || waiting.Attempts > 0 || waiting.Parked,
-			!waiting.before(unit, order),
+			!waiting.before(unit, policy),
 			c.decided.at(unit).Sub(waiting.Created) < decisionLag,
 			c.Unsaid != nil && c.Unsaid(waiting, unit):
 			continue

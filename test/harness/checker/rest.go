@@ -24,8 +24,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Left says what must not be there any more when all jobs have ended and are gone or complete: what still waits or
-// holds something, and what Koordinator still counts as used (I2, I7).
+// Left reports everything that must be gone when all jobs are complete or deleted. These are units that wait or hold
+// quota, and amounts that Koordinator counts as used (I2, I7).
 func (c *Checker) Left() (found []Violation) {
 	report := func(subject, format string, args ...any) {
 		found = append(found, Violation{LeftBehind, subject, fmt.Sprintf(format, args...)})

@@ -61,7 +61,7 @@ func BuildKustomize(dir string) ([]byte, error) {
 }
 
 // ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`. It
-// leaves the APIService to InstallVisibility: while nobody answers behind it, no namespace goes.
+// leaves the APIService to StartInstalled: while nobody answers behind it, no namespace goes.
 func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {
 	content, err := BuildKustomize(dir)
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {
 	return c.ApplyObjects(ctx, objects...)
 }
 
-// Apply applies all objects of a YAML stream on the server side, as Admin: definitions and namespaces first,
-// then, once the definitions are served, the others in the order of the stream.
+// Apply applies all objects of a YAML stream on the server side, as Admin. Definitions and namespaces come first, and
+// the others follow in order once the definitions are served.
 func (c *ControlPlane) Apply(ctx context.Context, content []byte) error {
 	objects, err := decode(content)
 	if err != nil {
@@ -144,7 +144,7 @@ func objectName(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// applyRank orders objects by what must exist before what.
+// applyRank orders objects by their dependencies.
 func applyRank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":

@@ -165,7 +165,7 @@ func (c *ControlPlane) apiServer(port int) (*managed, error) {
 		"--service-account-signing-key-file=" + c.pki.path("service-account.key"),
 		"--authorization-mode=RBAC",
 		"--anonymous-auth=false",
-		// Who plays kube-proxy (RunDeployments) listens on these.
+		// The part that plays kube-proxy (RunDeployments) listens on these.
 		"--service-cluster-ip-range=127.96.0.0/16",
 		// Nobody calls the API server by its Service.
 		"--endpoint-reconciler-type=none",
@@ -212,8 +212,8 @@ func (c *ControlPlane) auditArgs() ([]string, error) {
 	}, nil
 }
 
-// insecureLocal does not verify the certificate that a component on the loopback interface made for itself;
-// nothing but "ok" is read from it.
+// insecureLocal does not verify the certificate that a component on the loopback interface made for itself. Its callers
+// read only "ok".
 func insecureLocal() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
@@ -233,8 +233,9 @@ func (c *ControlPlane) controllerManager() (*managed, error) {
 		"--leader-elect=false",
 		// Each controller under the service account that Kubernetes gives it.
 		"--use-service-account-credentials=true",
-		// What jobs need. No node life cycle: the nodes of KWOK send no heartbeats. A pod whose last finalizer is removed
-		// while etcd goes away stays behind, terminating; where it has no node, only the collector of pods deletes it.
+		// Controllers that jobs need. There is no node life cycle, because the nodes of KWOK send no heartbeats. A pod whose
+		// last finalizer is removed while etcd disappears stays, terminating. If it has no node, only the collector of pods
+		// deletes it.
 		"--controllers=job-controller,garbage-collector-controller,pod-garbage-collector-controller,namespace-controller," +
 			"ttl-after-finished-controller,serviceaccount-controller,clusterrole-aggregation-controller",
 		// The job controller is the bottleneck of a burst with its defaults (5 workers, 20 requests/s).

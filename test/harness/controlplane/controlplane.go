@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -190,8 +191,8 @@ func Start(ctx context.Context, opts Options) (_ *ControlPlane, err error) {
 	return cp, nil
 }
 
-// StartBase starts further components of Full and waits until each of them works: for who has something to do with
-// the API before anybody else reads it.
+// StartBase starts further components of Full and waits until each of them works. Callers can then use the API before
+// anybody else reads it.
 func (c *ControlPlane) StartBase(ctx context.Context, components ...Component) error {
 	port, err := allPorts.next()
 	if err != nil {
@@ -239,7 +240,7 @@ func (c *ControlPlane) launch(ctx context.Context, m *managed) error {
 	return c.run(ctx, m)
 }
 
-// register takes a process that is to be started. One of the same name that has ended is replaced.
+// register adds a process to start. An ended one of the same name is replaced.
 func (c *ControlPlane) register(m *managed) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -406,6 +407,19 @@ func (c *ControlPlane) AuditLog() string { return filepath.Join(c.opts.Dir, "aud
 // LogTail returns the last lines of the log of a component.
 func (c *ControlPlane) LogTail(component Component, lines int) string {
 	return (&process{log: c.LogPath(component)}).tail(lines)
+}
+
+// OwnLogs has the last lines of the logs of all processes that are not of Full.
+func (c *ControlPlane) OwnLogs(lines int) string {
+	var all strings.Builder
+	logs, _ := filepath.Glob(c.LogPath("*"))
+	for _, log := range logs {
+		name := Component(strings.TrimSuffix(filepath.Base(log), ".log"))
+		if !slices.Contains(Full(), name) {
+			fmt.Fprintf(&all, "%s:\n%s\n", name, c.LogTail(name, lines))
+		}
+	}
+	return all.String()
 }
 
 // SecureURL returns the base of what scheduler and controller serve over TLS, to those that the API server lets; "" if

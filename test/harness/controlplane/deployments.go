@@ -25,6 +25,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,12 +47,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// deployments runs the processes of what somebody has installed, with the arguments, files and Services that the
-// objects say: it plays the controller of Deployments, kubelet and kube-proxy, as the nodes of KWOK run nothing.
+// deployments runs the processes of an installation, with the arguments, files and Services of its objects. It plays
+// the controller of Deployments, kubelet and kube-proxy, because the nodes of KWOK run nothing.
 type deployments struct {
 	cp       *ControlPlane
 	client   kubernetes.Interface
-	programs map[string]string
 	replicas map[Component]*replica
 	services map[string]*service // by address
 }
@@ -71,20 +71,26 @@ type replica struct {
 	started  time.Time
 }
 
-// RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue, and ends
-// those that are no longer asked for, until ctx ends. It starts a process again that ends by itself. programs has
-// the program by the end of the name of an image, without the tag; the longest end counts. tell is called with what is
-// started and ended, and with errors, once while they stay the same.
+// programs by the end of the name of an image, without the tag; the longest end counts. Koordinator's own scheduler is
+// there if somebody has built it.
+var programs = map[string]string{
+	"koord-scheduler": "koord-scheduler", "jobqueue-controller": "jobqueue-controller",
+	"koordinator-sh/koord-scheduler": "stock-scheduler",
+}
+
+// RunDeployments starts a process for each replica of the Deployments in koordinator-system and koord-queue. It ends
+// processes of replicas that are gone, and starts a process again that ends by itself. It works until ctx ends.
+// Options.Progress gets each start and end. It gets an error once while the error stays the same.
 //
-// A process differs from a container in this: it listens on loopback, on a port of its own, and has a kubeconfig for
+// A process differs from a container in two points. It listens on loopback, on a port of its own. Its kubeconfig has
 // the token of its service account.
-func (c *ControlPlane) RunDeployments(ctx context.Context, programs map[string]string, tell func(string)) error {
+func (c *ControlPlane) RunDeployments(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
 	if err != nil {
 		return err
 	}
 	d := &deployments{
-		cp: c, client: client, programs: programs, replicas: map[Component]*replica{}, services: map[string]*service{},
+		cp: c, client: client, replicas: map[Component]*replica{}, services: map[string]*service{},
 	}
 	told := ""
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -92,18 +98,18 @@ func (c *ControlPlane) RunDeployments(ctx context.Context, programs map[string]s
 			return
 		}
 		text := ""
-		if err := d.sync(ctx, tell); err != nil && ctx.Err() == nil && !c.ended() {
+		if err := d.sync(ctx); err != nil && ctx.Err() == nil && !c.ended() {
 			text = err.Error()
 		}
 		if text != "" && text != told {
-			tell(text)
+			c.opts.Progress(text)
 		}
 		told = text
 	}, syncInterval)
 	return nil
 }
 
-func (d *deployments) sync(ctx context.Context, tell func(string)) error {
+func (d *deployments) sync(ctx context.Context) error {
 	wanted := map[Component]*appsv1.Deployment{}
 	for _, namespace := range []string{"koordinator-system", "koord-queue"} {
 		list, err := d.client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
@@ -119,13 +125,13 @@ func (d *deployments) sync(ctx context.Context, tell func(string)) error {
 	var errs []error
 	for name, r := range d.replicas {
 		if of := wanted[name]; of == nil || templateOf(of) != r.template && d.othersAreReady(name, of) {
-			tell("ends " + string(name))
+			d.cp.opts.Progress("ends " + string(name))
 			errs = append(errs, d.cp.StopComponent(name))
 			delete(d.replicas, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := d.run(ctx, name, wanted[name], tell); err != nil {
+		if err := d.run(ctx, name, wanted[name]); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
@@ -134,6 +140,7 @@ func (d *deployments) sync(ctx context.Context, tell func(string)) error {
 
 // othersAreReady says that the other replicas of a Deployment have worked for a while, so that one may be replaced.
 func (d *deployments) othersAreReady(name Component, of *appsv1.Deployment) bool {
+	minReady := time.Duration(of.Spec.MinReadySeconds) * time.Second
 	for n := range ptr.Deref(of.Spec.Replicas, 1) {
 		other := replicaName(of, n)
 		r := d.replicas[other]
@@ -152,10 +159,7 @@ func (d *deployments) othersAreReady(name Component, of *appsv1.Deployment) bool
 	return true
 }
 
-const (
-	minReady     = 5 * time.Second
-	syncInterval = 500 * time.Millisecond
-)
+const syncInterval = 500 * time.Millisecond
 
 func replicaName(of *appsv1.Deployment, n int32) Component {
 	return Component(fmt.Sprintf("%s-%d", of.Name, n))
@@ -165,15 +169,15 @@ func replicaName(of *appsv1.Deployment, n int32) Component {
 func templateOf(of *appsv1.Deployment) string {
 	text, err := json.Marshal(of.Spec.Template)
 	if err != nil {
-		panic(err) // it was read as JSON
+		panic(err) // the template was read as JSON
 	}
 	return string(text)
 }
 
 // run mounts the volumes of a replica, as they are now, and starts it unless it runs.
-func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deployment, tell func(string)) error {
+func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deployment) error {
 	container := &of.Spec.Template.Spec.Containers[0]
-	program := d.programOf(container.Image)
+	program := programOf(container.Image)
 	if program == "" {
 		return fmt.Errorf("there is no program for the image %s", container.Image)
 	}
@@ -193,22 +197,19 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 	if err != nil || d.cp.Running(name) {
 		return err
 	}
-	var args []string
 	for _, arg := range container.Args {
-		args = append(args, local(arg))
+		m.args = append(m.args, local(arg))
 	}
-	own, err := d.cp.argsOf(of.Spec.Template.Spec.ServiceAccountName)
-	if err != nil {
+	if err := d.cp.keepLocal(m, Identity(of.Spec.Template.Spec.ServiceAccountName)); err != nil {
 		return err
 	}
-	m.args = append(args, own...)
 	for _, variable := range container.Env {
 		if from := variable.ValueFrom; from != nil && from.ResourceFieldRef != nil {
 			limit := container.Resources.Limits.Memory().Value()
 			m.env = append(m.env, variable.Name+"="+strconv.FormatInt(limit, 10))
 		}
 	}
-	tell("starts " + string(name))
+	d.cp.opts.Progress("starts " + string(name))
 	d.replicas[name], r.started = r, d.cp.opts.Clock.Now()
 	if err := d.cp.register(m); err != nil {
 		return err
@@ -217,9 +218,9 @@ func (d *deployments) run(ctx context.Context, name Component, of *appsv1.Deploy
 }
 
 // programOf an image; "" if there is none.
-func (d *deployments) programOf(image string) (program string) {
+func programOf(image string) (program string) {
 	found := ""
-	for end, path := range d.programs {
+	for end, path := range programs {
 		if strings.HasSuffix("/"+imageTag.ReplaceAllString(image, ""), "/"+end) && len(end) > len(found) {
 			program, found = path, end
 		}
@@ -229,24 +230,32 @@ func (d *deployments) programOf(image string) (program string) {
 
 var imageTag = regexp.MustCompile(`[:@][^/]*$`)
 
-// argsOf are the arguments that a process has here and a container has not.
-func (c *ControlPlane) argsOf(serviceAccount string) ([]string, error) {
-	port, err := allPorts.next()
+// keepLocal has a scheduler or controller listen on loopback and take its token from a kubeconfig, which a container
+// does not.
+func (c *ControlPlane) keepLocal(m *managed, identity Identity) error {
+	secure, err := allPorts.next()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if Identity(serviceAccount) != SchedulerIdentity {
-		health, err := allPorts.next()
-		return []string{
-			"--kubeconfig=" + c.Kubeconfig(ControllerIdentity), "--metrics-bind-address=" + hostPort(port),
-			"--health-probe-bind-address=" + hostPort(health),
-		}, err
+	plain, err := allPorts.next()
+	if err != nil {
+		return err
 	}
-	kubeconfig := c.Kubeconfig(SchedulerIdentity)
-	return []string{
-		"--address=" + loopback, "--port=0", "--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", port),
-		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-	}, nil
+	kubeconfig := c.Kubeconfig(identity)
+	m.secureURL = loopbackURL(secure)
+	if identity == ControllerIdentity {
+		m.args = append(m.args, "--kubeconfig="+kubeconfig, "--metrics-bind-address="+hostPort(secure),
+			"--health-probe-bind-address="+hostPort(plain))
+		m.ready = httpOK(http.DefaultClient, "http://"+hostPort(plain)+"/readyz", "")
+		return nil
+	}
+	m.args = append(m.args, "--address="+loopback, fmt.Sprintf("--port=%d", plain),
+		"--bind-address="+loopback, fmt.Sprintf("--secure-port=%d", secure),
+		"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
+	m.url = "http://" + hostPort(plain)
+	// healthz answers long before anything is scheduled; this path does not.
+	m.ready = httpOK(http.DefaultClient, m.url+"/apis/v1/__services__", "")
+	return nil
 }
 
 // mount writes the files of ConfigMaps and Secrets, and returns what has a text name their directories here.
@@ -331,7 +340,7 @@ func (c *ControlPlane) configured(text string, port int) string {
 	}
 	out, err := yaml.Marshal(config)
 	if err != nil {
-		panic(err) // it was read as YAML
+		panic(err) // the configuration was read as YAML
 	}
 	return string(out)
 }

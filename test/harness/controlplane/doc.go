@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package controlplane runs a real Kubernetes control plane on this machine, without containers: etcd,
-// kube-apiserver, kube-controller-manager, KWOK for nodes and pods, and on top of them koord-scheduler and
-// jobqueue-controller, each as a child process of its own with its own identity.
+// Package controlplane runs a real Kubernetes control plane on this machine, without containers. It has etcd,
+// kube-apiserver, kube-controller-manager, and KWOK for nodes and pods. On top run koord-scheduler and
+// jobqueue-controller, each as a child process with its own identity.
 //
 // A test of the API alone needs two processes and about three seconds:
 //
@@ -35,12 +35,18 @@ limitations under the License.
 //	err = cp.Kill(controlplane.Scheduler)                         // kill -9
 //	err = cp.Restart(ctx, controlplane.Scheduler)                 // same port, same arguments
 //
+// StartInstalled runs the Deployments of Install instead, with all that the manifests say, as RunDeployments does with
+// what somebody else has installed.
+//
 // The binaries must have been built before, see package controlplane/binaries; Start says which one is missing.
 //
-// Authorization is RBAC. The scheduler and the controller are the service accounts of the shipped manifests and
-// have no right that manifests/ does not give them. Everything listens on 127.0.0.1. No child outlives its parent.
+// Authorization is RBAC. The scheduler and the controller are the service accounts of the shipped manifests, and have
+// only the rights of manifests/. Everything listens on 127.0.0.1. No child outlives its parent.
 //
-// What differs from a cluster made by kubeadm: the admission plugin ServiceAccount is off, so that pods can be
-// created in a namespace without a service account (nothing here mounts tokens); TaintNodesByCondition is off,
-// because no node life-cycle controller runs that would take the taint away; etcd does not sync its files.
+// Three things differ from a cluster made by kubeadm:
+//
+//   - The admission plugin ServiceAccount is off, so that pods need no service account in their namespace. Nothing here
+//     mounts tokens.
+//   - TaintNodesByCondition is off, because no node life-cycle controller runs that would remove the taint.
+//   - etcd does not sync its files.
 package controlplane

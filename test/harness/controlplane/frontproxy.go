@@ -31,8 +31,8 @@ import (
 // frontProxyName is how the API server calls itself where it passes requests on.
 const frontProxyName = "front-proxy-client"
 
-// issueFrontProxy writes a CA of its own, as whoever has a certificate of it may claim to be anybody, and the
-// certificate of the API server.
+// issueFrontProxy writes the certificate of the API server, and a CA of its own for it. A holder of such a certificate
+// may claim to be anybody.
 func (p *pki) issueFrontProxy(now time.Time) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -50,7 +50,7 @@ const (
 	KWOKIdentity Identity = "kwok"
 	// SchedulerIdentity is service account koord-scheduler in koordinator-system.
 	SchedulerIdentity Identity = "koord-scheduler"
-	// OperatorIdentity may do everything, as the Admin may; by its name what an operator did is told from what a test did.
+	// OperatorIdentity may do everything, like Admin. Its name distinguishes actions of an operator from those of a test.
 	OperatorIdentity Identity = "operator"
 	// ControllerIdentity is service account jobqueue-controller in koord-queue.
 	ControllerIdentity Identity = "jobqueue-controller"

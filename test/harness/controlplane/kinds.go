@@ -76,7 +76,7 @@ func (c *ControlPlane) ApplyStandInCRDs(ctx context.Context, kinds ...string) er
 }
 
 // StartStandIn installs the kinds, in lower case ("rayjob"), starts a process that plays their operators, and waits
-// until it is ready. MPIJob cannot be among them beside the training-operator: both define the same resource.
+// until it is ready. MPIJob is impossible together with the training-operator, because both define the same resource.
 func (c *ControlPlane) StartStandIn(ctx context.Context, kinds ...string) error {
 	if err := c.ApplyStandInCRDs(ctx, kinds...); err != nil {
 		return err

@@ -22,12 +22,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 )
 
@@ -88,6 +90,32 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "admission-checks-crd"))
 }
 
+// StartInstalled runs one replica of each Deployment of Install, as all share the processors of this machine. It
+// returns when the API server passes questions on to the aggregated API.
+func (c *ControlPlane) StartInstalled(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
+	if err != nil {
+		return err
+	}
+	for name, namespace := range map[string]string{
+		"koord-jobqueue-scheduler": "koordinator-system", "jobqueue-controller": "koord-queue",
+	} {
+		scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		scale.Spec.Replicas = 1
+		_, err := client.AppsV1().Deployments(namespace).UpdateScale(ctx, name, scale, metav1.UpdateOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.installAPIService(ctx); err != nil {
+		return err
+	}
+	if err := c.RunDeployments(ctx); err != nil {
+		return err
+	}
+	return c.AwaitVisibility(ctx)
+}
+
 // GrantUse lets a namespace use a quota, as docs/operators/tenancy.md says.
 func (c *ControlPlane) GrantUse(ctx context.Context, namespace, quota string) error {
 	return c.Apply(ctx, fmt.Appendf(nil, `
@@ -105,7 +133,8 @@ subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]
 `, namespace, quota))
 }
 
-// SchedulerOptions say how koord-scheduler runs. The zero value is the shipped configuration with one replica.
+// SchedulerOptions say how koord-scheduler runs. The zero value is the shipped configuration with one replica, without
+// the aggregated API.
 type SchedulerOptions struct {
 	// Name of the replica; "" means Scheduler.
 	Name Component
@@ -123,9 +152,6 @@ type SchedulerOptions struct {
 	// NoWait returns once the process runs, without waiting until it schedules: for a standby replica, and for
 	// tests of what happens when something is missing.
 	NoWait bool
-	// VisibilityPort has the aggregated API served there, and not at all if it is zero. CertDir is that argument of it.
-	VisibilityPort    int
-	VisibilityCertDir string
 }
 
 // StartScheduler starts a replica of the rebuilt koord-scheduler as SchedulerIdentity and waits until it schedules.
@@ -140,36 +166,17 @@ func (c *ControlPlane) StartScheduler(ctx context.Context, opts SchedulerOptions
 	if err != nil {
 		return fmt.Errorf("configuration of the scheduler: %w", err)
 	}
-	insecure, err := allPorts.next()
+	m, err := c.managed(opts.Name, opts.Binary, "--config="+config, "--authentication-skip-lookup=true",
+		"--enable-network-topology-manager=true", "--v=2")
 	if err != nil {
 		return err
 	}
-	secure, err := allPorts.next()
-	if err != nil {
+	if err := c.keepLocal(m, SchedulerIdentity); err != nil {
 		return err
 	}
-	kubeconfig := c.Kubeconfig(SchedulerIdentity)
-	args := []string{
-		"--config=" + config,
-		// The default address of the plain port is 0.0.0.0.
-		"--address=" + loopback,
-		fmt.Sprintf("--port=%d", insecure),
-		"--bind-address=" + loopback,
-		fmt.Sprintf("--secure-port=%d", secure),
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
-		"--authentication-skip-lookup=true",
-		"--enable-network-topology-manager=true",
-		"--v=2",
-	}
-	m, err := c.managed(opts.Name, opts.Binary, append(args, opts.Args...)...)
-	if err != nil {
-		return err
-	}
-	m.url, m.secureURL = "http://"+hostPort(insecure), "https://"+hostPort(secure)
-	if !opts.NoWait {
-		// healthz answers long before anything is scheduled; this path does not.
-		m.ready = httpOK(http.DefaultClient, m.url+"/apis/v1/__services__", "")
+	m.args = append(m.args, opts.Args...)
+	if opts.NoWait {
+		m.ready = nil
 	}
 	return c.launch(ctx, m)
 }
@@ -195,9 +202,7 @@ func (c *ControlPlane) schedulerConfig(opts SchedulerOptions) (string, error) {
 	}
 	section(config, "clientConnection")["kubeconfig"] = c.Kubeconfig(SchedulerIdentity)
 	section(config, "leaderElection")["leaderElect"] = opts.LeaderElect
-	JobQueueArgs(config)["visibility"] = map[string]any{
-		"bindAddress": loopback, "port": opts.VisibilityPort, "certDir": opts.VisibilityCertDir,
-	}
+	JobQueueArgs(config)["visibility"] = map[string]any{"port": 0}
 	if opts.Mutate != nil {
 		opts.Mutate(config)
 	}
@@ -289,35 +294,24 @@ func (c *ControlPlane) StartController(ctx context.Context, opts ControllerOptio
 	if opts.Binary == "" {
 		opts.Binary = "jobqueue-controller"
 	}
-	metrics, err := allPorts.next()
-	if err != nil {
-		return err
-	}
-	health, err := allPorts.next()
-	if err != nil {
-		return err
-	}
 	config, err := c.controllerConfig(&opts)
 	if err != nil {
 		return fmt.Errorf("configuration of the controller: %w", err)
 	}
-	args := []string{
-		"--config=" + config,
-		"--kubeconfig=" + c.Kubeconfig(ControllerIdentity),
-		fmt.Sprintf("--leader-elect=%t", opts.LeaderElect),
-		"--metrics-bind-address=" + hostPort(metrics),
-		"--health-probe-bind-address=" + hostPort(health),
-		fmt.Sprintf("--metrics-secure=%t", opts.MetricsSecure),
-	}
-	m, err := c.managed(opts.Name, opts.Binary, append(args, opts.Args...)...)
+	m, err := c.managed(opts.Name, opts.Binary, "--config="+config,
+		fmt.Sprintf("--leader-elect=%t", opts.LeaderElect), fmt.Sprintf("--metrics-secure=%t", opts.MetricsSecure))
 	if err != nil {
 		return err
 	}
-	if m.url = "http://" + hostPort(metrics); opts.MetricsSecure {
-		m.url, m.secureURL = "", "https://"+hostPort(metrics)
+	if err := c.keepLocal(m, ControllerIdentity); err != nil {
+		return err
 	}
-	if !opts.NoWait {
-		m.ready = httpOK(http.DefaultClient, "http://"+hostPort(health)+"/readyz", "")
+	m.args = append(m.args, opts.Args...)
+	if !opts.MetricsSecure {
+		m.url, m.secureURL = strings.Replace(m.secureURL, "https", "http", 1), ""
+	}
+	if opts.NoWait {
+		m.ready = nil
 	}
 	return c.launch(ctx, m)
 }

@@ -46,7 +46,7 @@ func (c *ControlPlane) runKubeRay(ctx context.Context) error {
 	}
 	m.env = []string{
 		"HTTP_PROXY=http://" + dashboards, // the API server speaks TLS, and so is none of it
-		// It waits 30 seconds for pods that were gone before it saw them, and looks again after so many seconds only.
+		// KubeRay waits for pods that were gone before it saw them, 30 seconds by default.
 		"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV=5",
 	}
 	m.ready = operatorReady(health, nil)

@@ -39,8 +39,8 @@ const (
 // NodeName returns the name of the i-th node, from 0.
 func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
-// CreateNodes makes sure that nodes 0 to n-1 exist, with the size of the Options, and with KWOK among the
-// components waits until all of them are ready.
+// CreateNodes creates missing nodes 0 to n-1 with the size of the Options. With KWOK among the components, it waits
+// until all of them are ready.
 func (c *ControlPlane) CreateNodes(ctx context.Context, n int) error {
 	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
 	if err != nil {

@@ -111,15 +111,15 @@ var operators = map[Component]operator{
 
 // OperatorOptions say how an operator runs. The zero value is all its kinds.
 type OperatorOptions struct {
-	// GangScheduler is the TrainingOperator's --gang-scheduler-name: it makes a PodGroup of scheduling.x-k8s.io for every
-	// job, of which the CRD is installed, and its name is the scheduler of pods that name none.
+	// GangScheduler is the TrainingOperator's --gang-scheduler-name. It makes a PodGroup of scheduling.x-k8s.io for every
+	// job, and installs the CRD. Its name is the scheduler of pods that name none.
 	GangScheduler string
 }
 
-// StartOperator installs what the operator needs, its CRDs first, starts it as OperatorIdentity and waits until it is
-// ready. Kill, Restart, StopComponent and Stop work as for other components. The API server asks its admission
-// webhooks, as in a real installation: while the operator does not run nothing is written to its kinds at all, nor a
-// pod of a JobSet created. The Trainer makes JobSets: without JobSet it makes no pods.
+// StartOperator installs CRDs and other objects of the operator, starts it as OperatorIdentity and waits until it is
+// ready. Kill, Restart, StopComponent and Stop work as for other components. The API server calls its admission
+// webhooks, as in a real installation. While the operator is down, nobody can write its kinds or create pods of a
+// JobSet. The Trainer makes JobSets: without JobSet it makes no pods.
 func (c *ControlPlane) StartOperator(ctx context.Context, component Component, opts OperatorOptions) error {
 	o, ok := operators[component]
 	if !ok {
@@ -268,8 +268,8 @@ func (c *ControlPlane) webhookCertificate(component Component) (string, error) {
 	return dir, mark.Close()
 }
 
-// ApplyOperatorCRDs applies the definitions of an operator alone, from its Go module, and waits until they are served:
-// all of them, or those of the resource ("pytorchjobs").
+// ApplyOperatorCRDs applies only the definitions of an operator, from its Go module, and waits until they are served.
+// resource ("pytorchjobs") selects one, and "" all.
 func (c *ControlPlane) ApplyOperatorCRDs(ctx context.Context, component Component, resource string) error {
 	o := operators[component]
 	module, err := moduleDirectory(ctx, o.tools, o.module)
@@ -370,7 +370,7 @@ func (c *ControlPlane) operatorWebhooks(
 				return nil, err
 			}
 			w["clientConfig"] = map[string]any{
-				"url": LoopbackURL(port) + path, "caBundle": base64.StdEncoding.EncodeToString(c.pki.ca),
+				"url": loopbackURL(port) + path, "caBundle": base64.StdEncoding.EncodeToString(c.pki.ca),
 			}
 			if strings.HasSuffix(path, "-pod") {
 				// As its installation does, or no pod could be created while JobSet does not run.
@@ -383,8 +383,8 @@ func (c *ControlPlane) operatorWebhooks(
 	return configurations, nil
 }
 
-// operatorReady asks whether the operator is ready, and whether each of its webhooks answers: it says that it is ready
-// when its webhook server listens, before that serves anything and before the controllers run.
+// operatorReady asks whether the operator is ready, and whether each of its webhooks answers. The operator reports
+// readiness when its webhook server listens, before that serves anything and before the controllers run.
 func operatorReady(health int, webhooks []*unstructured.Unstructured) func(context.Context) error {
 	checks := []func(context.Context) error{httpOK(http.DefaultClient, "http://"+hostPort(health)+"/readyz", "")}
 	client := insecureLocal()

@@ -24,8 +24,8 @@ import (
 	"sync"
 )
 
-// The kernel gives outgoing connections ports from 32768 on (by default); a listener below that cannot lose
-// its port to one between the stop and the restart of a process.
+// The kernel gives outgoing connections ports from 32768 on (by default). A listener below that cannot lose its port to
+// one while its process restarts.
 const (
 	firstPort = 20000
 	lastPort  = 32000

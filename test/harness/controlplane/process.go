@@ -38,7 +38,7 @@ type process struct {
 	component Component
 	path      string
 	args      []string
-	env       []string // beside that of this process
+	env       []string // in addition to that of this process
 	log       string
 	exits     chan<- Exit
 
@@ -88,8 +88,8 @@ func (p *process) start() error {
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A group of its own, so that Ctrl-C at the terminal reaches the parent only, which then stops its
-	// children in order; and a signal from the kernel in case the parent cannot.
+	// A group of its own, so that Ctrl-C at the terminal reaches only the parent, which then stops its children in order.
+	// The kernel sends a signal in case the parent cannot.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := spawn(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.component, err)
@@ -165,7 +165,7 @@ func (p *process) stop(clk clock.Clock, grace time.Duration) (killed bool, err e
 	if !ok || err != nil {
 		return false, err
 	}
-	// One that is paused would hear of it only when it is resumed. It may have ended meanwhile.
+	// A paused process would get the signal only when it is resumed. The process may have ended.
 	_ = p.send(syscall.SIGCONT)
 	timer := clk.NewTimer(grace)
 	defer timer.Stop()

@@ -14,6 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package effort says how long the histories of a property are: where very many are asked for, each is short, so that
-// all of them fit into minutes.
+// Package effort sets the length of the histories of a property. Runs with very many histories use short ones, so that
+// they fit into minutes.
 package effort

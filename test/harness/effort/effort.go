@@ -18,13 +18,24 @@ package effort
 
 import (
 	"flag"
+	"os"
 	"sync"
 
 	"github.com/stretchr/testify/require"
-	_ "pgregory.net/rapid" // its flags are there before they are looked up
+	"pgregory.net/rapid"
 )
 
-// many checks are asked for by -rapid.checks from here on.
+// Check is rapid.Check, with a result that Go's test cache may keep. rapid reads the number of checks and the seed from
+// the environment before the tests begin. The cache notices only variables that are read later.
+func Check(t rapid.TB, property func(*rapid.T)) {
+	t.Helper()
+	for _, name := range []string{"RAPID_CHECKS", "RAPID_SEED"} {
+		os.LookupEnv(name)
+	}
+	rapid.Check(t, property)
+}
+
+// many checks are asked for by RAPID_CHECKS or -rapid.checks from here on.
 const many = 10_000
 
 // Wide says whether many short histories are asked for instead of some long ones.

@@ -14,8 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package inspection reads of running processes what says whether they are in order: their metrics, their audits of
-// themselves, and panics in their logs.
+// Package inspection checks running processes by their metrics, their audits of themselves, and panics in their logs.
 package inspection
 
 import (

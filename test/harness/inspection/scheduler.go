@@ -80,7 +80,7 @@ func (s Scheduler) Settled(
 			}
 		}
 		if !controlplane.Sleep(ctx, time.Second) {
-			// What was found last, if the last look was cut short.
+			// The last findings count if the last look was cut short.
 			if len(found) > 0 {
 				err = nil
 			}
@@ -89,8 +89,8 @@ func (s Scheduler) Settled(
 	}
 }
 
-// Audit has the leader compare its state with the API objects once more, and returns a violation if it finds a
-// difference or fails; with earlier also if it did so before.
+// Audit lets the leader compare its state with the API objects once more. A difference or a failure is a violation;
+// with earlier also one of an earlier audit.
 func (s Scheduler) Audit(ctx context.Context, patience time.Duration, earlier bool) ([]checker.Violation, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package koordinatorchart knows how Koordinator's chart configures koord-scheduler.
+// Package koordinatorchart has the configuration of koord-scheduler from Koordinator's chart.
 package koordinatorchart
 
 import (

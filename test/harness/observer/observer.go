@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package observer reads what happened to quotas, queues, units, pods and jobs from the store itself.
+// Package observer reads all changes of quotas, queues, units, pods and jobs from the store itself.
 //
-// A watch through the API server has gaps: a restarted one refuses to go on where the watch was, and the client lists
-// anew. Watches of several kinds also arrive in an order of their own. The store keeps its revisions over kill -9,
-// counts all kinds with one number, and its watch goes on at the next revision. So an observer sees every state that
-// every object was in, in the one order in which they came, and notices when a revision is left out.
+// A watch through the API server has gaps. A restarted API server refuses to continue it, and the client lists again.
+// Watches of several kinds also have no common order. The store keeps its revisions over kill -9, counts all kinds with
+// one number, and continues its watch at the next revision. So an observer sees every state of every object in one
+// order, and notices a missing revision.
 package observer
 
 import (
@@ -49,15 +49,15 @@ import (
 
 // Change is one change of one object.
 type Change struct {
-	// Object is as it was after the change, or before it when Deleted: a Pod, Job, QueueUnit, Queue, or as an Unstructured
-	// an ElasticQuota or an object of the other resources.
+	// Object is the state after the change, or before it when Deleted. It is a Pod, Job, QueueUnit or Queue, or, as an
+	// Unstructured, an ElasticQuota or an object of another resource.
 	Object   any
 	Revision int64
 	Deleted  bool
 }
 
-// Event returns the change as the checker takes it; ok is false, and the event without an object, for a kind that the
-// checker does not look at.
+// Event returns the change in the form of the checker. ok is false, and the event has no object, for a kind that the
+// checker ignores.
 func (c Change) Event() (e checker.Event, ok bool, err error) {
 	e = checker.Event{Version: uint64(c.Revision), Deleted: c.Deleted}
 	switch o := c.Object.(type) {

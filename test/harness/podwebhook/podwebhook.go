@@ -14,8 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package podwebhook serves an admission webhook of pods out of a test, as a cluster has them that change what pods ask
-// for.
+// Package podwebhook serves an admission webhook that changes the requests of pods, from inside of a test.
 package podwebhook
 
 import (

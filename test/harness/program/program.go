@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package program is what the main functions of the programs that test the system share.
+// Package program has the common main function of the programs that test the system.
 package program
 
 import (
@@ -31,8 +31,8 @@ import (
 // interrupted is the exit code after Ctrl-C, as of a shell.
 const interrupted = 130
 
-// Main runs a program and ends the process: with 1 if it has found what must not be, with 2 if the program itself did
-// not work, and with 130 after a signal, which ends the context.
+// Main runs a program and ends the process. The code is 1 if the program found a fault, 2 if the program itself failed,
+// and 130 after a signal, which ends the context.
 func Main(run func(ctx context.Context) (found bool, err error)) {
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

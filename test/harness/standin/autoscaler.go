@@ -36,10 +36,10 @@ import (
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 )
 
-// AnswersParameter of a ProvisioningRequest says what Autoscaler answers: for each request of one owner in turn,
-// divided by ";", the last for all that follow. An answer is a list of steps, divided by ",": conditions that become
-// True, divided by "+" where they come in one write; "used", which waits until a pod that uses the capacity runs; or a
-// time to wait.
+// AnswersParameter of a ProvisioningRequest has the answers of Autoscaler. Answers are separated by ";", one for each
+// request of an owner in turn, and the last one repeats. An answer is a list of steps, separated by ",". A step is a
+// condition that becomes True (several in one write are joined by "+"), a time to wait, or "used". "used" waits until a
+// pod that uses the capacity runs.
 const AnswersParameter = "answers"
 
 // usedStep waits for a pod.

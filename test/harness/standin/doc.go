@@ -14,14 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package standin plays the operators of job kinds that cannot be had for tests: mpi-operator (v2beta1),
-// spark-operator, Argo Workflows and LeaderWorkerSet. It makes the children that they make, with the same owners,
-// labels and order, writes the states that they write, and does on suspension what they do.
+// Package standin plays the operators of kinds that tests cannot have: mpi-operator (v2beta1), spark-operator, Argo
+// Workflows and LeaderWorkerSet. It creates the same children with the same owners, labels and order, writes the same
+// states, and reacts alike to suspension.
 //
-// It is written from what is public about the operators, never from how this project describes their kinds, so that the
-// two can disagree: a test in which they do has found something. Each file says where its facts are from. "Doubtful"
-// marks what was not read in the source of an operator.
+// It is written from public facts about the operators, and must not be written from this project's descriptions of
+// their kinds. So a test in which both disagree has found something. Each file names the source of its facts.
+// "Doubtful" marks a fact that was not read in the source of an operator.
 //
-// What runs in the pods of such a job is nobody here: the phases of pods stand for it. A pod that succeeds has done its
-// work.
+// Nothing runs in the pods of such a job: the phases of pods stand for it. A pod that succeeds has done its work.
 package standin

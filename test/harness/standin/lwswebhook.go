@@ -39,8 +39,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// PodWebhook plays the webhook of pods of LeaderWorkerSet: it gives a pod of a set the labels that its StatefulSet
-// cannot, as each pod has other ones. While nobody serves it no such pod can be made, as in reality.
+// PodWebhook plays the webhook of pods of LeaderWorkerSet. It gives each pod of a set the labels that its StatefulSet
+// cannot, because they differ by pod. While nobody serves it no such pod can be created, as in reality.
 type PodWebhook struct {
 	// Client registers it.
 	Client client.Client
@@ -150,7 +150,7 @@ func labelGroup(pod *corev1.Pod, namespace string) error {
 	if pod.Labels[lwsIndexLabel] == "0" {
 		leader = pod.Name
 		pod.Labels[lwsGroupLabel] = itoa(index)
-		sum := sha1.Sum([]byte(namespace + "/" + pod.Name)) // it protects nothing
+		sum := sha1.Sum([]byte(namespace + "/" + pod.Name)) // protects nothing
 		pod.Labels[lwsKeyLabel] = hex.EncodeToString(sum[:])
 	} else {
 		pod.Labels[lwsIndexLabel] = itoa(index)

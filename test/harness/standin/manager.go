@@ -37,9 +37,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// NewManager is a manager that plays the kinds once it is started. It answers /healthz and /readyz at the address, "0"
-// for nowhere; it is ready when it watches, and when the webhook of LeaderWorkerSet, if that is among the kinds, is
-// registered.
+// NewManager is a manager that plays the kinds after its start. It answers /healthz and /readyz at the address, "0" for
+// nowhere. It is ready when it watches and, for LeaderWorkerSet, when its webhook is registered.
 func NewManager(to *rest.Config, kinds []string, probes string) (manager.Manager, error) {
 	to = rest.CopyConfig(to)
 	to.QPS = -1 // as fast as the API server answers

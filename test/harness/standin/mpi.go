@@ -170,7 +170,7 @@ func mpiWorkers(job *unstructured.Unstructured) int64 {
 	return numberOr(0, job.Object, "spec", "mpiReplicaSpecs", "Worker", "replicas")
 }
 
-// makeWorkers makes those that are missing, one made anew in the place of each that is gone.
+// makeWorkers creates missing workers, also in place of deleted ones.
 func (o *mpiJobs) makeWorkers(ctx context.Context, job *unstructured.Unstructured) ([]corev1.Pod, error) {
 	there, err := o.workers(ctx, job)
 	if err != nil {
@@ -271,7 +271,7 @@ func (o *mpiJobs) setStatus(
 	return nil
 }
 
-// launcherStatus takes what became of the launcher for what became of the job.
+// launcherStatus derives the status of the job from that of the launcher.
 func (o *mpiJobs) launcherStatus(st map[string]any, launcher *batchv1.Job, active int64) map[string]any {
 	failures := int64(launcher.Status.Failed)
 	switch {

@@ -114,7 +114,7 @@ func podTemplate(object map[string]any, fields ...string) (corev1.PodTemplateSpe
 	return template, err
 }
 
-// status is the status of an object, which is made when it has none. What is set in it is set in the object.
+// status is the status of an object, created if absent. Changes of it are changes of the object.
 func status(object *unstructured.Unstructured) map[string]any {
 	if part(object.Object, "status") == nil {
 		object.Object["status"] = map[string]any{}

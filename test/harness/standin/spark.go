@@ -48,12 +48,12 @@ const (
 	sparkUnknown          = "UNKNOWN"
 )
 
-// sparkApplications plays spark-operator 2.4 and later in cluster mode, and the Spark driver: executors are made by it,
-// replaced when they fail, and deleted when it ends or is deleted. Facts: the controller and the webhook in
-// kubeflow/spark-operator; for what Spark does itself see sparkPod. An older operator is the CRD without suspend.
+// sparkApplications plays spark-operator 2.4 and later in cluster mode, and the Spark driver. The driver creates
+// executors, replaces failed ones, and deletes them at its end or deletion. Facts are from the controller and the
+// webhook in kubeflow/spark-operator; for Spark itself see sparkPod. An older operator is the CRD without suspend.
 //
-// Left out: INVALIDATING (a change of the spec of a running application starts it anew), restarts, time to live,
-// dynamic allocation, Services, monitoring, batch schedulers that make PodGroups.
+// Left out: INVALIDATING (a new spec restarts a running application), restarts, time to live, dynamic allocation,
+// Services, monitoring, and batch schedulers that create PodGroups.
 type sparkApplications struct{ base }
 
 func (o *sparkApplications) kind() schema.GroupVersionKind { return sparkApplicationKind }
@@ -205,7 +205,7 @@ func (o *sparkApplications) deleteExecutors(ctx context.Context, app *unstructur
 	return o.deletePods(ctx, pods)
 }
 
-// observe takes what became of the driver for what became of the application.
+// observe derives the state of the application from that of the driver.
 func (o *sparkApplications) observe(ctx context.Context, app *unstructured.Unstructured) error {
 	driver, err := o.driver(ctx, app)
 	if err != nil {

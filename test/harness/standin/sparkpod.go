@@ -77,7 +77,7 @@ func sparkPod(app *unstructured.Unstructured, role string) (*corev1.PodTemplateS
 	}, nil
 }
 
-// sparkMemory is what a pod asks for: the memory of the process, and what it needs beside that.
+// sparkMemory is the request of a pod: the memory of the process, and the overhead.
 func sparkMemory(spec map[string]any) (resource.Quantity, error) {
 	memory, err := mebibytes(textOr("1024m", spec, "memory"))
 	if err != nil {

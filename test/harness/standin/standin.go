@@ -50,8 +50,8 @@ func Kinds() []string { return slices.Sorted(maps.Keys(operators(Options{}))) }
 
 // Options of the reconcilers.
 type Options struct {
-	// Client must read from the API server and not from a cache: a child that was just made must be seen, or it is made
-	// twice. Real operators keep expectations for that.
+	// Client must read from the API server and not from a cache: a new child must be seen, or it is created twice. Real
+	// operators keep expectations for that.
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Suffix of names that operators draw; nil means five letters and digits at random.

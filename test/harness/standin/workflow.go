@@ -94,7 +94,7 @@ func (o *workflows) operate(ctx context.Context, wf *unstructured.Unstructured) 
 	case !found:
 		node["phase"] = nodeError
 	case pod.Status.Phase != "":
-		node["phase"] = string(pod.Status.Phase) // they have the same names
+		node["phase"] = string(pod.Status.Phase) // the names are equal
 	}
 	o.condition(wf, "PodRunning", node["phase"] == nodeRunning)
 	if phase := text(node, "phase"); workflowEnded(phase) {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package testjobs has one job of each kind, after the examples of its operator: small, for koord-scheduler, and with
+// Package testjobs has one small job of each kind, after the examples of its operator. It is for koord-scheduler, with
 // pods of KWOK that say how long they run.
 package testjobs
 

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package transport lets clients that send requests talk to a dynamic.Interface of the same process: a fake, or a
+// Package transport connects clients that send requests to a dynamic.Interface of the same process: a fake, or a
 // simulation.
 package transport
 
@@ -49,7 +49,7 @@ var kinds = map[schema.GroupVersionResource]string{
 	schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"): "PriorityClass",
 }
 
-// Config of clients of these objects. What they ask for happens in the goroutine of the request, but for watches.
+// Config of clients of these objects. A request is handled in its own goroutine, except a watch.
 func Config(objects dynamic.Interface) *rest.Config {
 	return &rest.Config{Host: "http://in-this-process", QPS: -1, Transport: &transport{objects}}
 }

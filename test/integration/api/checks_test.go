@@ -47,7 +47,7 @@ import (
 
 const checkUser = "system:serviceaccount:checks:budget"
 
-// TestWhoAnswersChecks answers checks with the shipped role and nothing else, and finds that it can write no more.
+// TestWhoAnswersChecks answers checks with only the shipped role, and cannot write anything else.
 func TestWhoAnswersChecks(t *testing.T) {
 	admin := connect(t)
 	install(t, "components/admission-checks-crd")
@@ -143,7 +143,7 @@ func TestWhoAnswersChecks(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
-// answersOfOthers: whoever answers one check answers no other, and writes of it what is for a check to say.
+// answersOfOthers: the controller of one check answers no other, and writes only the fields of an answer.
 func answersOfOthers(t *testing.T, namespace string) {
 	t.Helper()
 	theirs := tenantNamed(t, checkUser).dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace)

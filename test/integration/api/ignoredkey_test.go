@@ -33,12 +33,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ignoredkey"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/formerkey"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/ignoredkey"
 )
 
-// TestKeysWithoutEffect are told with nothing but the shipped rights. The condition stays beside that of the scheduler,
-// comes back if another client drops it, and goes with the key.
+// TestKeysWithoutEffect are reported with only the shipped rights. The condition coexists with that of the scheduler,
+// returns if another client drops it, and goes with the key.
 func TestKeysWithoutEffect(t *testing.T) {
 	const name, key = "it-ignored", "koord-queue/queue-args"
 	client := connect(t)

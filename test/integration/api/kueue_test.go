@@ -36,10 +36,10 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/document"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/finding"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/migrate/kueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/document"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/finding"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/migrate/kueue"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -74,8 +74,8 @@ func installKueue(t *testing.T, resources ...string) {
 	}
 }
 
-// TestKueue20 uses what Kueue 0.20 serves: checks are answered, what we ship of its API applies, and its configuration
-// is read.
+// TestKueue20 uses the API of Kueue 0.20: checks are answered, our part of its API applies, and its configuration is
+// read.
 func TestKueue20(t *testing.T) {
 	admin := connect(t)
 	install(t, "components/admission-checks-crd")

@@ -37,13 +37,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/estimate"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/estimate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// controllerCache reads as the controller does, with nothing but the shipped rights.
+// controllerCache reads as the controller does, with only the shipped rights.
 func controllerCache(t *testing.T) cache.Cache {
 	t.Helper()
 	scheme, err := controller.Scheme()
@@ -114,7 +114,8 @@ func TestWhatTheEstimateReads(t *testing.T) {
 	waitEstablished(t, clientOf(t, controlplane.Admin), crd)
 	profile := &configv1alpha1.ClusterColocationProfile{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	profile.Spec.QoSClass = "BE"
-	require.NoError(t, typedClient(t).Create(ctx, profile))
+	create := func() bool { return typedClient(t).Create(ctx, profile) == nil }
+	require.Eventually(t, create, patience, often, "discovery comes to an established definition later")
 
 	present := profilesOf(t, c)
 	require.Eventually(t, present.Readable, patience, often)

@@ -39,8 +39,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -50,7 +50,7 @@ var elasticQuotas = schema.GroupVersionResource{
 	Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas",
 }
 
-// TestQuotaTree expands a tree with nothing but the shipped rights, by a controller that was there before the CRD.
+// TestQuotaTree expands a tree with only the shipped rights, by a controller that is older than the CRD.
 func TestQuotaTree(t *testing.T) {
 	client := connect(t)
 	ended := startQuotaTrees(t)

@@ -38,7 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/podwebhook"
 )
@@ -46,8 +46,8 @@ import (
 const estimated = "estimated"
 
 // TestRequestOfRealPods has the API server admit pods, with koord-manager's own webhook called over HTTPS, and asks
-// ElasticQuota what it would count for them. The queue must have said the same of their templates. What matters here is
-// the order of the steps, which no library can be asked for: plugins in the tree run again after a webhook.
+// ElasticQuota for their requests. The queue must have computed the same from their templates. The point is the order
+// of the steps, which no library answers: in-tree plugins run again after a webhook.
 func TestRequestOfRealPods(t *testing.T) {
 	connect(t)
 	creation := estimatedCluster(t)

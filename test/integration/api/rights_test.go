@@ -30,7 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// TestRights asks the API server what each account may do with nothing but the shipped roles.
+// TestRights asks the API server for the rights of each account with only the shipped roles.
 func TestRights(t *testing.T) {
 	connect(t)
 	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
@@ -72,7 +72,7 @@ func TestRights(t *testing.T) {
 		{controlplane.SchedulerUser, "get", "", "secrets", "", "any", "", false},
 
 		{controlplane.ControllerUser, "patch", "batch", "jobs", "", "any", "", true},
-		// It clears the start time of a suspended job.
+		// clears the start time of a suspended job
 		{controlplane.ControllerUser, "patch", "batch", "jobs", "status", "any", "", true},
 		{controlplane.ControllerUser, "delete", "batch", "jobs", "", "any", "", false},
 		{controlplane.ControllerUser, "list", "", "pods", "", "", "", true},
@@ -135,24 +135,24 @@ func TestRoles(t *testing.T) {
 	roles := map[string]map[string][]string{
 		"viewer": {
 			"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read,
-			"units": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+			"units": look, "units/forecast": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
 			"localquotas/units": look, "records": look,
 		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
 			"queues": readAnd("update", "patch", "use"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
-			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
+			"units": look, "units/full": look, "units/forecast": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
-			"audits": look, "records": look,
+			"audits": look, "records": look, "snapshots": {"get"},
 		},
 		"administrator": {
 			"queues":        readAnd("create", "update", "patch", "delete", "use"),
 			"queueunits":    readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
-			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
+			"units": look, "units/full": look, "units/forecast": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
-			"audits": {"get", "list", "create"}, "records": look,
+			"audits": {"get", "list", "create"}, "records": look, "snapshots": {"get"},
 		},
 		"nobody": {},
 	}
@@ -160,13 +160,13 @@ func TestRoles(t *testing.T) {
 		"queues": "scheduling.x-k8s.io", "queueunits": "scheduling.x-k8s.io", "elasticquotas": "scheduling.sigs.k8s.io",
 		"jobs": "batch", "pods": "", "secrets": "",
 	}
-	for _, resource := range []string{"units", "localqueues", "localquotas", "quotas", "audits", "records"} {
+	for _, resource := range []string{"units", "localqueues", "localquotas", "quotas", "audits", "records", "snapshots"} {
 		groups[resource] = "visibility.koord-queue.x-k8s.io"
 	}
 	resources := []string{
 		"queues", "queues/status", "queueunits", "queueunits/status", "elasticquotas", "jobs", "pods", "secrets",
-		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas",
-		"localquotas/units", "quotas", "quotas/units", "audits", "records",
+		"units", "units/full", "units/forecast", "localqueues", "localqueues/waitingunits", "localquotas",
+		"localquotas/units", "quotas", "quotas/units", "audits", "records", "snapshots",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"}
 	for user, may := range roles {

@@ -142,8 +142,8 @@ func TestPredecessorObjectsApply(t *testing.T) {
 	}
 }
 
-// TestPhaseOfNewUnit: a unit that nobody has written a status to reads as Enqueued, even when its creator sent
-// another phase, and the status writes of both processes work from there.
+// TestPhaseOfNewUnit: a unit without a written status reads as Enqueued, even if its creator sent another phase. The
+// status writes of both processes work from there.
 func TestPhaseOfNewUnit(t *testing.T) {
 	admin := connect(t)
 	unit := &unstructured.Unstructured{Object: map[string]any{

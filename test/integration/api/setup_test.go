@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package api_test checks the shipped manifests against a real API server: that they install, that the rules of
-// the CRDs accept and refuse what they should, that objects of the stand-alone Koord-Queue apply unchanged, and
-// who may do what.
+// Package api_test checks the shipped manifests against a real API server. They install, and the rules of the CRDs
+// accept and refuse the right objects. Objects of the stand-alone Koord-Queue apply unchanged. Each account has exactly
+// its rights.
 package api_test
 
 import (

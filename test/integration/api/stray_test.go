@@ -33,10 +33,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/stray"
 )
 
-// TestAQueueOutsideOfTheQueueNamespace is told so with nothing but the shipped rights, once.
+// TestAQueueOutsideOfTheQueueNamespace gets its warning once, with only the shipped rights.
 func TestAQueueOutsideOfTheQueueNamespace(t *testing.T) {
 	client := connect(t)
 	ensureNamespace(t, client, "it-stray")

@@ -93,7 +93,7 @@ func tenancyOfWhatKeepsAJob(t *testing.T) {
 	refused(t, err, tooMuch)
 }
 
-// What our own accounts may write of the objects of others ends at the keys that they need.
+// Our own accounts may write only the keys that they need into objects of others.
 func tenancyOfOurAccounts(t *testing.T) {
 	admin := adminTenant(t)
 	patch := func(metadata, spec map[string]any) []byte {

@@ -38,9 +38,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/tenancy"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -168,7 +168,7 @@ spec:
 			"spec.components.2.template.spec.workerGroupSpecs.1.template.spec",
 		},
 	},
-	// One that is described by its user.
+	// A kind with a description of its user.
 	"Foray": {gvr("example.com", "v1", "forays"), `
 apiVersion: example.com/v1
 kind: Foray
@@ -271,8 +271,8 @@ func installKinds(t *testing.T) {
 	installFrom(t, dir)
 }
 
-// TestTenancyOfKinds: every kind that pods are made of is checked as Jobs are, wherever a quota, a queue, a priority or
-// a node is named in it. All policies that are shipped are there, and refuse.
+// TestTenancyOfKinds: every kind with pods is checked like Jobs, wherever it names a quota, a queue, a priority or a
+// node. All shipped policies are there, and refuse.
 func TestTenancyOfKinds(t *testing.T) {
 	const namespace = "tenant-kinds"
 	admin := connect(t)
@@ -332,7 +332,7 @@ func (a *attack) labelled(at, key, value string) *unstructured.Unstructured {
 	return a.with(a.read(), at+".labels", key, value)
 }
 
-// with sets a field of an object; a number in the path is an index. What is not there is made.
+// with sets a field of an object; a number in the path is an index. Missing parents are created.
 func (a *attack) with(job *unstructured.Unstructured, at, key string, value any) *unstructured.Unstructured {
 	var here any = job.Object
 	for _, step := range strings.Split(at, ".") {
@@ -390,7 +390,7 @@ func (a *attack) names(t *testing.T, at string) {
 	a.goesOn(t, at)
 }
 
-// goesOn: what a job names already it may go on naming, and no more.
+// goesOn: a job may keep its present names, and use no new ones.
 func (a *attack) goesOn(t *testing.T, at string) {
 	t.Helper()
 	job := a.labelled(at, v1alpha1.LabelQuotaName, "quota-b")

@@ -19,7 +19,6 @@ package api_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,17 +29,14 @@ import (
 
 func listOf(names string) text { return text{annotations: named(v1alpha1.AnnotationQuotaNames, names)} }
 
-// each is what is said to whoever may not use each quota of a list.
+// each is the refusal for a user who may not use each quota of a list.
 const each = "may use each of the quotas "
 
 // A user without the right to a quota does not get it by a list, at any place of the list (I11).
 func tenancyOfLists(t *testing.T) {
 	admin, alice, bob := adminTenant(t), tenantNamed(t, "alice"), tenantNamed(t, "bob")
 	refused(t, alice.job(t, "tenant-a", listOf("quota-a,ray"), text{}), each)
-	publish(t, admin, below)
-	defer publish(t, admin, "")
-	require.Eventually(t, func() bool { return alice.job(t, "tenant-a", listOf("quota-a,ray"), text{}) == nil },
-		10*time.Second, 100*time.Millisecond, "the API server knows")
+	defer publishTree(t, admin, alice)()
 
 	const several = "is too long, or has a name with a blank"
 	for names, why := range map[string]string{

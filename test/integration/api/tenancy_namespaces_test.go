@@ -24,7 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/tenancyparams"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/tenancyparams"
 )
 
 // The controller tells the policies where jobs are queued that name no quota. There jobs and templates are bounded as

@@ -27,16 +27,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/ancestors"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/ancestors"
 )
 
-// below are lines that the controller writes: ray is below quota-a, foreign below quota-b. The quota-a is the sixth
-// above deep, and the seventh above deeper, which has no more than six in its line.
+// below are lines that the controller writes: ray is below quota-a, foreign below quota-b. quota-a is the sixth above
+// deep, and the seventh above deeper, whose line has only six.
 const below = "ray quota-a\nforeign quota-b\ndeep a5 a4 a3 a2 a1 quota-a\ndeeper deep a5 a4 a3 a2 a1\n"
 
-func publish(t *testing.T, admin tenant, lines string) {
+// publishTree publishes the quotas below quota-a and waits until the API server knows them. Its result withdraws them
+// and waits again, since the next test would find the right to ray otherwise.
+func publishTree(t *testing.T, admin, alice tenant) func() {
 	t.Helper()
-	publishAs(t, admin, ancestors.Key, lines)
+	knows := func(lines string, known bool) {
+		t.Helper()
+		publishAs(t, admin, ancestors.Key, lines)
+		require.Eventually(t, func() bool { return (alice.job(t, "tenant-a", quotaOf("ray"), text{}) == nil) == known },
+			10*time.Second, 100*time.Millisecond, "the API server knows")
+	}
+	knows(below, true)
+	return func() { t.Helper(); knows("", false) }
 }
 
 func publishAs(t *testing.T, admin tenant, key, lines string) {
@@ -52,10 +61,7 @@ func publishAs(t *testing.T, admin tenant, key, lines string) {
 func tenancyOfPaths(t *testing.T) {
 	admin, alice, bob := adminTenant(t), tenantNamed(t, "alice"), tenantNamed(t, "bob")
 	refused(t, alice.job(t, "tenant-a", quotaOf("ray"), text{}), "for it or for a quota above it")
-	publish(t, admin, below)
-	defer publish(t, admin, "")
-	require.Eventually(t, func() bool { return alice.job(t, "tenant-a", quotaOf("ray"), text{}) == nil },
-		10*time.Second, 100*time.Millisecond, "the API server knows")
+	defer publishTree(t, admin, alice)()
 	tenancyOfQuotasBelow(t, alice)
 	require.NoError(t, bob.job(t, "tenant-b", quotaOf("foreign"), text{}), "the namespace may use the quota above")
 	refused(t, bob.job(t, "tenant-b", quotaOf("ray"), text{}), "may use quota ray")

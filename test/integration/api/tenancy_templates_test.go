@@ -145,7 +145,7 @@ func tenancyOfLeaving(t *testing.T) {
 	tenancyOfALaterQuota(t, alice)
 }
 
-// Whoever deletes a pod may say how long it takes, too.
+// A tenant who deletes a pod may also say how long that takes.
 func tenancyOfDeletion(t *testing.T, alice tenant, pod *corev1.Pod) {
 	t.Helper()
 	gone := func(seconds int64) metav1.DeleteOptions {
@@ -218,7 +218,7 @@ func tenancyOfGangs(t *testing.T) {
 	refused(t, alice.update(t, bare, func(p *corev1.Pod) { group(`["tenant-b/g"]`)(&p.ObjectMeta, nil) }), why)
 }
 
-// A class of the system is for whoever may prioritize, and where a namespace bounds numbers it bounds classes.
+// A class of the system needs the right to prioritize, and a bound of a namespace on numbers also bounds classes.
 func tenancyOfClasses(t *testing.T) {
 	admin, alice := adminTenant(t), tenantNamed(t, "alice")
 	of := func(class string) func(*metav1.ObjectMeta, *corev1.PodSpec) {

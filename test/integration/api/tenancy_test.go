@@ -262,7 +262,7 @@ type warnings struct{ texts []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// As it is installed by default the policy refuses nothing, and whoever writes is told.
+// In the default installation the policy refuses nothing, and warns the client.
 func tenancyWarns(t *testing.T) {
 	install(t, "components/tenancy")
 	config := server.RESTConfig(controlplane.Admin)

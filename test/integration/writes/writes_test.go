@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package writes_test counts what the queue writes to a real API server: exact numbers, which no noise of the machine
-// changes.
+// Package writes_test counts the writes of the queue to a real API server. The numbers are exact, and do not depend on
+// the load of the machine.
 package writes_test
 
 import (
@@ -44,8 +44,8 @@ classes:
 // never is longer than a run takes on any machine.
 const never = time.Hour
 
-// rarely switches off what is written for people when time has passed: why a unit waits, and the status of queues after
-// its first writing, which is over before units are created.
+// rarely switches off writes for people that follow from time. These are reasons of pending units, and statuses of
+// queues after the first one, which is over before units are created.
 func rarely(config map[string]any) {
 	for _, profile := range config["profiles"].([]any) {
 		for _, plugin := range profile.(map[string]any)["pluginConfig"].([]any) {
@@ -57,8 +57,8 @@ func rarely(config map[string]any) {
 	}
 }
 
-// TestWritesPerUnit: a unit costs one write by the scheduler, which admits it, and one by whoever runs the job, which
-// says that it has ended; nothing else is written, and nothing twice.
+// TestWritesPerUnit: a unit costs one write by the scheduler for its admission, and one by the job's runner for its
+// end. Nothing else is written, and nothing twice.
 func TestWritesPerUnit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

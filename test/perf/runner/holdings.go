@@ -188,7 +188,7 @@ func (h *holdings) state() holdingsState {
 	return holdingsState{h.n, len(h.held), h.firstAdmission}
 }
 
-// check compares what was seen with a list of all units, and returns some of what is wrong, and how much in total.
+// check compares the observed units with a list of all units. It returns some of the differences, and their number.
 func (h *holdings) check(ctx context.Context, c *client) (found []string, total int, err error) {
 	listed := map[string]holding{}
 	err = c.listUnits(ctx, func(e *event) {

@@ -50,9 +50,9 @@ type InterferenceOptions struct {
 	Rounds int
 }
 
-// variant is what is compared. All variants run the same binary on the same objects; those that are loaded have the
-// waiting units, their Jobs and the gated pods beside them. Where the plugin is off Kubernetes' own scheduling gates
-// hold those pods, so that the two differ in who holds them and not in how many there are.
+// variant is one side of a comparison. All variants run the same binary on the same objects. Loaded variants also have
+// the pending units, their Jobs and the gated pods. If the plugin is off, Kubernetes' own scheduling gates hold those
+// pods, so both sides have the same number of held pods.
 type variant struct {
 	name           string
 	plugin, loaded bool
@@ -88,8 +88,7 @@ func (o *InterferenceOptions) sizes() sizes {
 	return sizes{leaf: 4 * perQuota, held: 2 * perQuota}
 }
 
-// request of unit i that waits: more than what is free beside the unit that holds, and no more than it could have
-// alone.
+// request of pending unit i. It exceeds the free amount while another unit holds quota, and fits alone.
 func (s sizes) request(i, shapes int) string {
 	free := s.leaf - s.held
 	return milli(free + 1 + (s.leaf-free-1)*int64(i%shapes)/int64(shapes))
@@ -128,7 +127,6 @@ func (o *InterferenceOptions) validate() error {
 	return nil
 }
 
-// interference is one comparison.
 type interference struct {
 	*stage
 	o     InterferenceOptions
@@ -172,8 +170,8 @@ func Interfere(ctx context.Context, o InterferenceOptions) (_ *InterferenceRepor
 	return x.report(), nil
 }
 
-// all measures the variants without load in turns, and then those with it: units cannot come and go between runs in
-// less time than all runs take. So each is compared with its own plugin-less twin in the same store.
+// all measures the variants without load in turns, and then those with load. Creating and deleting units between runs
+// would take longer than all runs. So each variant is compared with its twin without plugin in the same store.
 func (x *interference) all(ctx context.Context) error {
 	x.screen.line(fmt.Sprintf("%d nodes are created", x.o.Nodes))
 	if err := x.createQueues(ctx); err != nil {
@@ -188,8 +186,8 @@ func (x *interference) all(ctx context.Context) error {
 	return x.turns(ctx, variantOffLoaded, variantWaiting)
 }
 
-// turns measures two variants, each first in every other round: what drifts evenly in one direction, as the size of the
-// store does, then falls on both.
+// turns measures two variants, each first in every other round. So a steady drift, as of the size of the store, affects
+// both.
 func (x *interference) turns(ctx context.Context, a, b variant) error {
 	// The first run on a load pays for caches that the others find. With the plugin it has one unit of each queue
 	// admitted.
@@ -338,8 +336,8 @@ func (x *interference) schedulerMetrics(ctx context.Context, prefix string) (tes
 	return parseMetrics(response.Body, prefix)
 }
 
-// measure creates pods and waits until they are bound: first some at a pace that leaves the scheduler idle in between,
-// which tells what a pod waits, and then all others at once, which tells how many are scheduled in a second.
+// measure creates pods and waits until they are bound. First it creates some at a slow pace, which shows how long a pod
+// waits for an idle scheduler. Then it creates all others at once, which shows how many are scheduled per second.
 func (x *interference) measure(ctx context.Context, v variant, round int, namespace string) error {
 	pods, paced := x.o.Pods, x.o.Paced
 	if round < 0 {

@@ -52,8 +52,8 @@ type InterferenceReport struct {
 type InterferenceRun struct {
 	Variant string `json:"variant"`
 	Round   int    `json:"round"`
-	// PodsPerSecond is between the first and the last binding of those that were created at once; the processor time is
-	// that of the same pods, from before their creation to after the last binding.
+	// PodsPerSecond is between the first and the last binding of pods that were created at once. The processor time is for
+	// the same pods, from before their creation to after the last binding.
 	PodsPerSecond        float64 `json:"podsPerSecond"`
 	SchedulerCPUMsPerPod float64 `json:"schedulerCPUMsPerPod"`
 	// SchedulerAllocatedKiBPerPod is what the scheduler has asked its heap for. It decides how often garbage is collected,
@@ -64,8 +64,8 @@ type InterferenceRun struct {
 	EtcdCPUMsPerPod       float64 `json:"etcdCPUMsPerPod"`
 	RunnerCPUMsPerPod     float64 `json:"runnerCPUMsPerPod"`
 	SchedulerPeakRSSBytes int64   `json:"schedulerPeakRSSBytes"`
-	// BurstLatency and PacedLatency are from seeing a pod to seeing it bound: of those that came at once, which is how
-	// long the queue was, and of those that came one by one.
+	// BurstLatency and PacedLatency are from seeing a pod to seeing it bound. BurstLatency is of pods created at once,
+	// which shows the length of the queue, and PacedLatency of pods created one by one.
 	BurstLatency workload.Times `json:"burstLatencyMs"`
 	PacedLatency workload.Times `json:"pacedLatencyMs"`
 	// Attempts are those of all pods of the run.

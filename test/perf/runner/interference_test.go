@@ -67,7 +67,7 @@ func TestLossIsThatOfRoundsThatWereNextToEachOther(t *testing.T) {
 	require.Contains(t, table.String(), "+5.0 (+5.0, +5.0, +10.0)")
 }
 
-// Units that wait must never fit beside the one that holds, and always alone; the pods must always fit beside it.
+// Pending units must never fit while another one holds quota, and always fit alone. The pods must always fit.
 func TestUnitsWaitAndPodsFit(t *testing.T) {
 	for _, o := range []InterferenceOptions{
 		{Pods: 10_000, Groups: 10, QueuesPerGroup: 10, Shapes: 8},

@@ -42,7 +42,7 @@ type JobsOptions struct {
 	Jobs, Cores int
 	// RunTime of the pods on average: those of a job run for two thirds, all or four thirds of it.
 	RunTime time.Duration
-	// PerSecond bounds how many are created in a second; 0 is no bound but the workers.
+	// PerSecond bounds the creations per second; 0 is only bounded by the workers.
 	PerSecond int
 }
 
@@ -179,7 +179,7 @@ func (j *jobsRun) deleteAll(ctx context.Context) error {
 			err = json.Unmarshal(raw, &list)
 		}
 		if err == nil && len(list.Items) == 0 {
-			// What the job controller and the garbage collector still do about them is not measured.
+			// Remaining work of the job controller and the garbage collector is not measured.
 			controlplane.Sleep(ctx, settled)
 			return ctx.Err()
 		}

@@ -48,10 +48,10 @@ type JobsReport struct {
 	CreateP50MsWithoutQueue float64        `json:"createP50MsWithoutQueue"`
 	Create                  workload.Times `json:"createMs"`
 	CreateWithoutQueue      workload.Times `json:"createMsWithoutQueue"`
-	// WatchesClosed counts watches of Jobs that the API server closed as they were slow. A user who creates many at once
-	// can cause that alone: Creating counts those that were closed while the Jobs were created, WithoutQueue those of the
-	// same creations where no queue is. The map has those of all resources, WatchesEnded has whose watches ended, for
-	// whatever cause.
+	// WatchesClosed counts watches of Jobs that the API server closed because they were slow. A user who creates many Jobs
+	// at once can cause that alone. So WatchesClosedCreating counts those closed while the Jobs were created, and
+	// WatchesClosedWithoutQueue those of the same creations without a queue. WatchesClosedOf has all resources, and
+	// WatchesEnded the owners of watches that ended for any cause.
 	WatchesClosed             int            `json:"watchesClosed"`
 	WatchesClosedCreating     int            `json:"watchesClosedCreating"`
 	WatchesClosedWithoutQueue int            `json:"watchesClosedWithoutQueue"`

@@ -60,7 +60,7 @@ func TestWhatIsSeenOfJobsAndPods(t *testing.T) {
 	s.takePod(watch.Modified, podOf("a", "2", "n", corev1.PodPending), at(50))
 	s.takePod(watch.Modified, podOf("a", "2", "n", corev1.PodRunning), at(60))
 	require.Equal(t, [3]int{1, 1, 0}, s.counts())
-	s.takePod(watch.Added, podOf("a", "3", "n", corev1.PodPending), at(70)) // one that nobody asked for
+	s.takePod(watch.Added, podOf("a", "3", "n", corev1.PodPending), at(70)) // a further pod
 	s.takeJob(watch.Modified, job(false, batchv1.JobComplete), at(90))
 	s.takeJob(watch.Modified, job(false, batchv1.JobComplete), at(95))
 	require.Equal(t, [3]int{1, 1, 1}, s.counts())

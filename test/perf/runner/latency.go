@@ -36,7 +36,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
@@ -62,8 +62,8 @@ type latencyVariant struct {
 
 func (v *latencyVariant) queued() bool { return v.namespace == unitNamespace }
 
-// latencyVariants are the same job, in the same quota; and without one, as ElasticQuota refuses pods of a quota that it
-// has not counted yet, which then wait for their next turn.
+// latencyVariants are the same job in the same quota, and once without a quota. ElasticQuota refuses pods of a quota
+// that it has not counted yet, and such pods wait for their next turn.
 var latencyVariants = []latencyVariant{
 	{"unqueued", unqueuedNamespace, stageQuota, false},
 	{"unqueued, no quota", unqueuedNamespace, "", false},

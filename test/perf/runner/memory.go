@@ -28,7 +28,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -61,7 +61,7 @@ type memoryVariant struct {
 	template []byte
 }
 
-// memoryVariants are a template with nothing but a request, one as people write them, and what a unit has of that.
+// memoryVariants are a template with only a request, an ordinary one, and the reduced form that a unit has of it.
 func memoryVariants() ([]memoryVariant, error) {
 	reduced, err := podtemplate.Reduce([]byte(ordinaryTemplate))
 	return []memoryVariant{
@@ -105,8 +105,8 @@ const ordinaryTemplate = `{
 		"volumes": [{"name": "data", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}},
 			{"name": "out", "persistentVolumeClaim": {"claimName": "out"}}]}}`
 
-// MeasureUnitMemory creates units that wait, of one variant after the other, and reads what
-// stays on the heap of the API server. Nobody but watchers of the units runs beside it.
+// MeasureUnitMemory creates pending units, of one variant after the other, and reads the heap of the API server that
+// remains. Only watchers of the units run at the same time.
 func MeasureUnitMemory(ctx context.Context, o MemoryOptions) (_ *UnitMemory, err error) {
 	screen := o.begin()
 	defer screen.end()
@@ -197,7 +197,7 @@ func (v *memoryVariant) unit(name string) ([]byte, error) {
 
 // liveHeap of the API server in bytes, right after a collection of garbage.
 func (c *client) liveHeap(ctx context.Context) (float64, error) {
-	for range 2 { // what finalizers let go is collected by the second
+	for range 2 { // the second one collects objects that waited for finalizers
 		if _, err := c.streams.Get().AbsPath("/debug/pprof/heap").Param("gc", "1").DoRaw(ctx); err != nil {
 			return 0, err
 		}

@@ -48,8 +48,7 @@ type observer struct {
 	finished bool
 }
 
-// sight is when a unit, or its job, was seen to exist, and to have ended; and when the unit was seen to be admitted and
-// to run.
+// sight has the times at which events of a unit were seen. created and ended are of the unit or its job.
 type sight struct{ created, admitted, running, ended time.Time }
 
 type counts struct{ created, admitted, ended int }

@@ -40,7 +40,7 @@ type UsageReport struct {
 	Admitted int `json:"admitted"`
 }
 
-// PhaseReport is about one part of the run: what bounds it shows in what was left idle.
+// PhaseReport is about one part of the run: a busy resource shows its bound.
 type PhaseReport struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
@@ -49,7 +49,7 @@ type PhaseReport struct {
 	AdmissionsPerSecond float64 `json:"admissionsPerSecond"`
 	// QuotaHeld is the share of the quota that units held.
 	QuotaHeld float64 `json:"quotaHeld"`
-	// CPU by process, what others took, and what nobody did, are shares of all cores.
+	// CPU by process, Others and Idle are shares of all cores.
 	CPU    map[string]float64 `json:"cpu"`
 	Others float64            `json:"others"`
 	Idle   float64            `json:"idle"`
@@ -148,7 +148,6 @@ func (r *run) phase(name string, from, to *reading, seen []sight, last time.Time
 	return x
 }
 
-// cores that unit i asks for.
 func (r *run) cores(i int) float64 {
 	return r.Workload.Classes[r.units[i].Class].CPU.AsApproximateFloat64()
 }
@@ -161,7 +160,6 @@ func (s *sight) end(last time.Time) time.Time {
 	return s.ended
 }
 
-// overlap of two spans of time.
 func overlap(from, to, from2, to2 time.Time) time.Duration {
 	if from2.After(from) {
 		from = from2

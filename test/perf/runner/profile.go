@@ -39,15 +39,15 @@ type Profile struct {
 
 func (p *Profile) wanted() bool { return p.Dir != "" }
 
-// open has a scheduler that is to be profiled let itself be; as shipped it does not.
+// open enables profiling of a scheduler if it is wanted; as shipped it is off.
 func (p *Profile) open(config map[string]any) {
 	if p.wanted() {
 		config["enableProfiling"] = true
 	}
 }
 
-// profile takes CPU profiles of the processes at the same time, into files of their name and suffix. What goes wrong is
-// told and ends nothing else.
+// profile takes CPU profiles of the processes at the same time, into files of their name and suffix. Errors are printed
+// and end nothing else.
 func (r *run) profile(ctx context.Context, suffix string, processes ...controlplane.Component) {
 	if !controlplane.Sleep(ctx, r.Profile.After) {
 		return

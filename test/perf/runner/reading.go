@@ -33,7 +33,7 @@ import (
 
 	"k8s.io/component-base/metrics/testutil"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -67,7 +67,7 @@ func (r *run) processes() map[string]int {
 	return pids
 }
 
-// again takes what the kernel counts once more, without what the rest of the reading has cost.
+// again reads the counters of the kernel once more, without the cost of the rest of the reading.
 func (x *reading) again(r *run) (err error) {
 	if x.spent, err = r.spent(); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (r *run) read() (x reading) {
 	return x
 }
 
-// readAtRest reads with the writes that were under way: the watch shows an object before its writer has its answer, and
-// the API server counts a write after it has answered. Processor time and clock are those of the first reading.
+// readAtRest reads until the writes in flight are counted. The watch shows an object before its writer has its answer,
+// and the API server counts a write after its answer. Processor time and clock are those of the first reading.
 func (r *run) readAtRest(ctx context.Context) reading {
 	const pause, most = 100 * time.Millisecond, 20
 	first := r.read()
@@ -171,7 +171,7 @@ func (r *run) readScheduler(ctx context.Context, x *reading) error {
 	return nil
 }
 
-// isWrite tells what changes an object from what asks about one or reads it.
+// isWrite distinguishes requests that change an object from questions and reads.
 func isWrite(verb, resource string) bool {
 	switch verb {
 	case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":

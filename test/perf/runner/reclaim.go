@@ -37,7 +37,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-// ReclaimOptions say how it is measured what owners of a min get back, and what that costs. Pods have one core.
+// ReclaimOptions are for a measurement of how owners of a min get it back, and at which cost. Pods have one core.
 type ReclaimOptions struct {
 	Setting
 	// Borrowers are quotas whose Jobs, of Pods each, fill the cluster. Mixed has Jobs of 1 to 2*Pods-1 pods.
@@ -51,8 +51,8 @@ type ReclaimOptions struct {
 	Settle time.Duration
 }
 
-// ReclaimReport is how soon owners got what they asked for, and what was killed for that. Times are by the clock of the
-// runner, on what the store delivered.
+// ReclaimReport is how soon owners got their requests, and the pods that were killed for them. Times are by the clock
+// of the runner, at the events of the store.
 type ReclaimReport struct {
 	Scenario        string  `json:"scenario"`
 	ClusterCores    int     `json:"clusterCores"`
@@ -114,7 +114,7 @@ func least(short int, jobs []victim) (pods int, coreSeconds float64) {
 	return pods, coreSeconds
 }
 
-// ledger is what runs, as the store tells it, and what was killed.
+// ledger has the running pods, as the store reports them, and the killed ones.
 type ledger struct {
 	mu     sync.Mutex
 	checks *checker.Checker

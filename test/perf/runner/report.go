@@ -45,8 +45,8 @@ type Report struct {
 	FirstAdmissionSeconds float64 `json:"firstAdmissionSeconds"`
 	// AdmissionsPerSecond is over the makespan.
 	AdmissionsPerSecond float64 `json:"admissionsPerSecond"`
-	// QuotaUse is the work of the units that ended, by what all groups could have done in the makespan; QuotaHeld counts
-	// what was held, from the admission being seen to the end being seen.
+	// QuotaUse is the work of the units that ended, divided by the capacity of all groups in the makespan. QuotaHeld is
+	// the same for held quota, from the observed admission to the observed end.
 	QuotaUse  float64 `json:"quotaUse"`
 	QuotaHeld float64 `json:"quotaHeld"`
 	// QuotaHeldOverTime is the share that was held in each second.
@@ -57,10 +57,10 @@ type Report struct {
 	Phases []PhaseReport `json:"phases"`
 	// UsageOverTime is what the processor did, second by second.
 	UsageOverTime []UsageReport `json:"usageOverTime"`
-	// WritesPerUnit counts what the queue costs in writes, besides creating the unit: to units, queues and quotas, and
-	// with Jobs to the Job, but its creation and its status. Writes of the runner for the job controller are among them.
+	// WritesPerUnit counts the writes of queueing, without the creation of the unit: to units, queues and quotas. With
+	// Jobs it includes the Job, except its creation and its status. Writes of the runner for the job controller count.
 	WritesPerUnit float64 `json:"writesPerUnit"`
-	// QueueUnitWritesPerUnit counts those to the units alone; AllWritesPerUnit all, of whoever took part.
+	// QueueUnitWritesPerUnit counts writes to units alone, and AllWritesPerUnit those of all participants.
 	QueueUnitWritesPerUnit float64 `json:"queueUnitWritesPerUnit"`
 	AllWritesPerUnit       float64 `json:"allWritesPerUnit"`
 	Writes                 []Write `json:"writes"`

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package runner carries a workload out on a real control plane: etcd, API server and the rebuilt scheduler. It stands
-// for users and for the job controller: it creates quotas, queues and units, watches, and marks each admitted unit
-// finished when its run time is over. With Jobs it stands for users only, and all others take part.
+// Package runner runs a workload on a real control plane: etcd, API server and the rebuilt scheduler. It plays the
+// users and the job controller: it creates quotas, queues and units, and finishes each admitted unit after its run
+// time. With Jobs it plays only the users, and all other programs run.
 package runner
 
 import (
@@ -66,7 +66,6 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report()
 }
 
-// run is one run.
 type run struct {
 	Options
 	screen *screen
@@ -211,7 +210,7 @@ func (r *run) play(ctx context.Context) (err error) {
 		if r.created = &x; x.err != nil {
 			return x.err
 		}
-	default: // it ended before
+	default: // ended before
 	}
 	return r.after.err
 }
@@ -272,7 +271,6 @@ func (r *run) await(ctx context.Context, failed <-chan error) error {
 
 func (r *run) noteLoad() { r.loads = append(r.loads, loadAverage()) }
 
-// versions of what took part.
 func (r *run) versions() map[string]string {
 	bin := r.Bin
 	if bin == "" {

@@ -298,12 +298,12 @@ func (v *savings) sample(ctx context.Context) {
 	}
 }
 
-// tally is what there is, and what there was at most.
+// tally has present or greatest numbers.
 type tally struct {
 	Submitted int `json:"submitted"`
 	Finished  int `json:"finished"`
 	Failed    int `json:"failed"`
-	// Pods exist; of them ActivePods have not ended, and UnboundPods are on no node besides.
+	// Pods exist. ActivePods have not ended, and UnboundPods of them are on no node.
 	Pods        int `json:"pods"`
 	ActivePods  int `json:"activePods"`
 	UnboundPods int `json:"unboundPods"`

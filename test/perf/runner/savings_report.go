@@ -50,14 +50,14 @@ type VariantReport struct {
 	Name    string `json:"name"`
 	Queue   bool   `json:"queue"`
 	Suspend bool   `json:"createdSuspended"`
-	// FillSeconds is from the first job to the submission of the late one; AllWaited says that by then every job had its
+	// FillSeconds is from the first job to the submission of the late one. AllWaited says that by then every job had its
 	// unit, or without the queue its pods.
 	FillSeconds float64 `json:"fillSeconds"`
 	AllWaited   bool    `json:"allWaited"`
 	// Peak is the most there was of each at any time; End is what there was at the end.
 	Peak tally `json:"peak"`
 	End  tally `json:"end"`
-	// Attempts to schedule a pod; in the window alone besides.
+	// Attempts to schedule a pod, in all and in the window.
 	Attempts         Attempts `json:"schedulingAttempts"`
 	AttemptsInWindow Attempts `json:"schedulingAttemptsInWindow"`
 	// Requests to the API server by verb and resource, watches aside; all of them, and those in the window.

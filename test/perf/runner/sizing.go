@@ -128,7 +128,7 @@ func (s *stage) size(ctx context.Context, step, made, all int) (x SizingStep, er
 	if err != nil {
 		return x, fmt.Errorf("create jobs: %w", err)
 	}
-	for units, last := 0, time.Now(); units < all+step; { // those of the probes before are there as well
+	for units, last := 0, time.Now(); units < all+step; { // includes those of the earlier probes
 		now, err := s.client.count(ctx, unitsPath(unitNamespace))
 		if err != nil {
 			return x, err

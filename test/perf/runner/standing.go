@@ -38,8 +38,8 @@ type StandingOptions struct {
 	Waiting, Few, StartupWaiting int
 	// Holding is how many units hold quota, rounded up to a multiple of the number of queues.
 	Holding int
-	// Policies that the wake-up is measured with, Samples for each and each number of waiting units, in so many Rounds in
-	// which the numbers take turns, PerSecond at most.
+	// Policies of the wake-up measurement. It takes Samples for each policy and each number of pending units, PerSecond at
+	// most. In each of the Rounds the numbers take turns.
 	Policies  []v1alpha1.QueuePolicy
 	Samples   int
 	Rounds    int
@@ -49,7 +49,7 @@ type StandingOptions struct {
 	Seed           int64
 }
 
-// What StandingOptions.Measure may name.
+// Values of StandingOptions.Measure.
 const (
 	MeasureWake    = "wake"
 	MeasureStartup = "startup"

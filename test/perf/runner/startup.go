@@ -40,9 +40,9 @@ type StartupReport struct {
 	Violations []string `json:"violations"`
 }
 
-// StartupStep is one replica's way to its first admission. Seconds are since the start of its process, of a cold start,
-// and since the signal to the leader before it, of a change; those of a standby that came to a stage before are
-// negative.
+// StartupStep is one replica's way to its first admission. Seconds of a cold start count from the start of its process,
+// and those of a change from the signal to the former leader. A standby that reached a stage before the signal has a
+// negative number.
 type StartupStep struct {
 	Kind string `json:"kind"`
 	// API: the API server answered and has all that the scheduler needs. Synced: everything that existed was read and
@@ -66,7 +66,7 @@ type StartupStep struct {
 	BeforePeakRSSBytes int64   `json:"leaderPeakRSSBytes,omitempty"`
 }
 
-// What the log of the scheduler says at each stage.
+// Log messages of the scheduler at each stage.
 const (
 	logAPI      = "The API server answers and has all that is needed"
 	logSynced   = "All that existed is read"

@@ -34,8 +34,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-// The quota tree of a store: every queue gets the same share of what its group may use, so that a unit that ends lets
-// exactly one other go, of the same queue.
+// The quota tree of a store: every queue has the same share of its group. So the end of a unit admits exactly one other
+// unit of the same queue.
 const (
 	standingGroups     = 5
 	standingPerGroup   = 6
@@ -69,7 +69,7 @@ func standingWorkload(holding int) *workload.Workload {
 	}
 }
 
-// openStore starts etcd and API server, creates quotas and queues, and watches. The store is to be closed.
+// openStore starts etcd and API server, creates quotas and queues, and watches. The caller closes the store.
 func openStore(ctx context.Context, o *StandingOptions, label string, screen *screen) (_ *store, err error) {
 	w := standingWorkload(o.Holding)
 	if err := w.Validate(); err != nil {
@@ -122,7 +122,7 @@ func (s *store) endUnit(ctx context.Context, name string) error {
 	return s.client.patchStatus(ctx, unitsPath(unitNamespace), name, finishedBody)
 }
 
-// fillUp creates units until so many wait beside those that can be admitted.
+// fillUp creates units until so many wait in addition to those that can be admitted.
 func (s *store) fillUp(ctx context.Context, waiting int) error {
 	state := s.held.state()
 	missing := s.capacity + waiting - (state.counts.created - state.counts.ended)

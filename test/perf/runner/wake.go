@@ -46,14 +46,14 @@ type WakeVariant struct {
 	Samples int    `json:"samples"`
 	// EndWrite is how long the request took that ended the unit.
 	EndWrite workload.Times `json:"endWriteMs"`
-	// FromReturn is from the return of that request until the next admission was seen; FromWatch from when our watch
-	// showed the end, as the scheduler's does.
+	// FromReturn is from the return of that request to the next observed admission. FromWatch begins when our watch showed
+	// the end, as the scheduler's does.
 	FromReturn workload.Times  `json:"fromReturnMs"`
 	FromWatch  workload.Times  `json:"fromWatchMs"`
 	Histogram  []Bucket        `json:"histogramFromWatch"`
 	Decisions  DecisionsReport `json:"decisions"`
-	// CPUMs is the processor time of each process, and Writes the requests that write, per sample; both with the unit that
-	// takes the place of the admitted one among those that wait.
+	// CPUMs is the processor time of each process, and Writes the number of write requests, per sample. Both include the
+	// unit that replaces the admitted one among the pending units.
 	CPUMs  map[string]float64 `json:"cpuMsPerSample"`
 	Writes map[string]float64 `json:"writesPerSample"`
 	// Raw are the samples in their order: EndWrite, FromReturn and FromWatch, in milliseconds.
@@ -216,7 +216,7 @@ func (s *store) sampleMany(ctx context.Context, x *wakeup, n int, interval time.
 	if before.err != nil {
 		return before.err
 	}
-	controlplane.Sleep(ctx, time.Second) // what was read cost the API server something
+	controlplane.Sleep(ctx, time.Second) // the reading cost the API server something
 	begin := time.Now()
 	for i := range n {
 		if !controlplane.Sleep(ctx, time.Until(begin.Add(time.Duration(i)*interval))) {

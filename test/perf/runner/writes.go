@@ -67,7 +67,6 @@ func unitsPath(namespace string) string {
 	return "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + namespace + "/queueunits"
 }
 
-// create posts an object.
 func (c *client) create(ctx context.Context, path string, body []byte) error {
 	return c.writes.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 }
@@ -92,7 +91,6 @@ func (c *client) each(ctx context.Context, n int, f func(ctx context.Context, i 
 	return cmp.Or(group.Wait(), context.Cause(ctx))
 }
 
-// jobsPath is where Jobs are created.
 func jobsPath(namespace string) string { return "/apis/batch/v1/namespaces/" + namespace + "/jobs" }
 
 const (

@@ -29,9 +29,9 @@ type Schedule struct {
 	Waits [][]time.Duration
 }
 
-// Greedy plays the workload in virtual time with admission that costs nothing: whenever a unit comes or ends, each
-// waiting unit that fits its quota and its group is admitted, in the order of priority, then creation. It is no lower
-// bound of each figure, but what the limits leave to a queue that always knows and never waits.
+// Greedy plays the workload in virtual time with admission that costs nothing. At each arrival and end, every waiting
+// unit that fits its quota and its group is admitted, by priority, then creation. A figure can be lower than that of
+// Greedy: it shows what the limits leave to a queue that always knows and never waits.
 func Greedy(w *Workload) Schedule {
 	g := newGreedy(w)
 	units := w.Units()
@@ -152,7 +152,6 @@ func (g *greedy) before(a, b *lane) bool {
 	return a.waiting[0].order < b.waiting[0].order
 }
 
-// ends is a heap by time.
 type ends struct{ items []running }
 
 func (e *ends) Len() int           { return len(e.items) }

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package workload reads what a performance run consists of, tells when each unit is to be created, and computes how
-// long the same would take if admission cost nothing.
+// Package workload reads the description of a performance run and computes when each unit is created. It also computes
+// how long the run would take if admission cost nothing.
 package workload
 
 import (
@@ -40,8 +40,8 @@ type Workload struct {
 	Groups         int   `json:"groups"`
 	QueuesPerGroup int   `json:"queuesPerGroup"`
 	Quota          Quota `json:"quota"`
-	// QueuePolicy of all queues; absent means Block. What the figures are compared with serves high priorities first, and
-	// where smaller units may pass, one that needs a whole quota at once waits until they run out.
+	// QueuePolicy of all queues; absent means Block. The systems in the comparison serve high priorities first. If smaller
+	// units may pass, a unit that needs a whole quota waits until they run out.
 	QueuePolicy v1alpha1.QueuePolicy `json:"queuePolicy,omitempty"`
 	// Classes of units; every queue gets every class.
 	Classes []Class `json:"classes"`
@@ -72,7 +72,7 @@ type Unit struct {
 	Class, Queue int
 	// Index is the number of the unit among those of its class and queue.
 	Index int
-	// At is when it is to be created, from the start of the clock.
+	// At is the time of its creation, from the start of the clock.
 	At time.Duration
 }
 
@@ -208,7 +208,6 @@ func (w *Workload) Queues() int { return w.Groups * w.QueuesPerGroup }
 // Capacity is what all groups together may use, in thousandths of a core.
 func (w *Workload) Capacity() int64 { return int64(w.Groups) * w.Quota.GroupMax.MilliValue() }
 
-// count is the number of units.
 func (w *Workload) count() int64 {
 	total := int64(0)
 	for i := range w.Classes {
@@ -217,7 +216,7 @@ func (w *Workload) count() int64 {
 	return total
 }
 
-// Units lists what is created, in the order of time; what comes at the same time goes round the queues.
+// Units lists the units in the order of their creation. Units of the same time go round the queues.
 func (w *Workload) Units() []Unit {
 	var units []Unit
 	for class := range w.Classes {

@@ -14,5 +14,5 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1alpha1 is the configuration file of jobqueue-controller.
+// Package v1alpha1 has the configuration file of jobqueue-controller, with its defaults and its validation.
 package v1alpha1

@@ -40,11 +40,11 @@ type ControllerConfiguration struct {
 	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
 	// metricsBindAddress of the metrics endpoint, host:port; "0" serves none. Default ":8443".
 	MetricsBindAddress string `json:"metricsBindAddress,omitempty"`
-	// metricsSecure serves metrics over TLS to those who may get the nonResourceURL /metrics, as the API server says.
-	// Without it anybody who reaches the port reads them. Default true.
+	// metricsSecure serves metrics over TLS. Callers need a token that may get the non-resource URL /metrics. If false,
+	// anybody who reaches the port can read them. Default true.
 	MetricsSecure *bool `json:"metricsSecure,omitempty"`
-	// metricsCertDir has the certificate that metrics are served with, in tls.crt and tls.key as a mounted Secret has
-	// them; when they change they are read again. Empty, which is the default, has the process make one for itself.
+	// metricsCertDir has the serving certificate of metrics, in tls.crt and tls.key as in a mounted Secret. Changed files
+	// are read again. Without it, the process makes a certificate for itself. Default "".
 	MetricsCertDir string `json:"metricsCertDir,omitempty"`
 	// formerMetrics serves metrics of the stand-alone Koord-Queue under their names too, as far as they can be given. Each
 	// scrape reads all QueueUnits. Default false.
@@ -55,19 +55,19 @@ type ControllerConfiguration struct {
 	QueueNamespace string `json:"queueNamespace,omitempty"`
 	// concurrency is the number of jobs of one kind that are reconciled at once. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`
-	// reportsPerSecond is how many QueueUnits are written in a second to tell how many pods of their jobs are ready; each
-	// is every 30 seconds at most. Whether all are ready is told at once. Default 20.
+	// reportsPerSecond is the number of QueueUnits per second to which the number of ready pods is written. Each unit is
+	// written every 30 seconds at most. A change of "all pods are ready" is written at once. Default 20.
 	ReportsPerSecond int `json:"reportsPerSecond,omitempty"`
 	// eventsPerSecond is how many jobs are told in a second, by an event, what they wait for; each is once in a minute at
 	// most. Default 10.
 	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
 	// finishedUnitsTTL is how long the QueueUnit of a finished job stays. Default 0: it stays as long as its job.
 	FinishedUnitsTTL metav1.Duration `json:"finishedUnitsTTL,omitempty"`
-	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
-	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
+	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change the request that
+	// ElasticQuota counts for a pod. Set them as those processes have them. An absent gate is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
-	// unitTemplates says what a QueueUnit holds of its job's pod templates: Scheduling, what scheduling and admission
-	// checks need of them, or Full, which includes env and commands, with what is secret in them. Default "Scheduling".
+	// unitTemplates says how much of the pod templates a QueueUnit keeps. Scheduling keeps the part that scheduling and
+	// admission checks need. Full also keeps env and commands, with any secrets in them. Default "Scheduling".
 	UnitTemplates UnitTemplates `json:"unitTemplates,omitempty"`
 	// quotaTrees says which ElasticQuotaTrees are expanded.
 	QuotaTrees QuotaTrees `json:"quotaTrees,omitempty"`

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package binaries builds the programs that a control plane consists of, says all the time how far it is, and
-// builds nothing a second time.
+// Package binaries builds the programs of a control plane, shows its progress, and never builds a current program
+// again.
 package binaries
 
 import (
@@ -48,8 +48,8 @@ type Binary struct {
 	Package, Module string
 	// LinkFlags are added to the linker's.
 	LinkFlags []string
-	// Sources are the directories and files, from the top of the repository, that the program is made of
-	// beside other modules: when none of them changed, the program is current.
+	// Sources are the directories and files of the program, from the top of the repository, without other modules. If none
+	// of them changed, the program is current.
 	Sources []string
 }
 
@@ -64,7 +64,7 @@ func kubernetesLinkFlags() []string {
 // Default are the programs that demo and tests start, the quick ones last.
 func Default() []Binary {
 	modules := []string{"go.mod", "go.sum"}
-	ours := append(slices.Clone(modules), "apis", "pkg")
+	ours := append(slices.Clone(modules), "apis", "internal", "pkg")
 	return []Binary{
 		{
 			Name:    "koord-scheduler",
@@ -145,7 +145,7 @@ func Kubectl() Binary {
 func Plugin() Binary {
 	return Binary{
 		Name: "kubectl-jobqueue", Package: "./cmd/kubectl-jobqueue",
-		Sources: []string{"go.mod", "go.sum", "apis", "pkg", "cmd/kubectl-jobqueue"},
+		Sources: []string{"go.mod", "go.sum", "apis", "internal", "pkg", "cmd/kubectl-jobqueue"},
 	}
 }
 
@@ -153,7 +153,7 @@ func Plugin() Binary {
 func Migrate() Binary {
 	return Binary{
 		Name: "jobqueue-migrate", Package: "./cmd/jobqueue-migrate",
-		Sources: []string{"go.mod", "go.sum", "apis", "pkg", "cmd/jobqueue-migrate"},
+		Sources: []string{"go.mod", "go.sum", "apis", "internal", "pkg", "cmd/jobqueue-migrate"},
 	}
 }
 

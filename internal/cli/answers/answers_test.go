@@ -1,0 +1,96 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package answers
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+func TestFind(t *testing.T) {
+	unit := func(name, kind, job string) v1alpha1.QueueUnit {
+		u := v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if kind != "" {
+			u.Spec.ConsumerRef = &corev1.ObjectReference{Kind: kind, Name: job}
+		}
+		return u
+	}
+	units := []v1alpha1.QueueUnit{
+		unit("train", "Job", "train"), unit("py-train", "PyTorchJob", "train"), unit("py-only", "PyTorchJob", "only"),
+		unit("bare", "", ""), unit("copy", "Job", "gone"),
+	}
+	for _, test := range []struct{ job, want, fails string }{
+		{job: "job/train", want: "train"},
+		{job: "pytorchjob/train", want: "py-train"},
+		{job: "train", fails: "choose one of: job/train, pytorchjob/train"},
+		{job: "only", want: "py-only"},
+		{job: "bare", want: "bare"},
+		{job: "py-only", want: "py-only"}, // the name of the unit
+		{job: "none", fails: "stands for job"},
+		{job: "rayjob/train", fails: "stands for job"},
+	} {
+		u, err := find(units, "research", test.job)
+		if test.fails != "" {
+			require.ErrorContains(t, err, test.fails, test.job)
+			continue
+		}
+		require.NoError(t, err, test.job)
+		require.Equal(t, test.want, u.Name, test.job)
+	}
+}
+
+// A list of several pages is printed as one document.
+func TestUnitsOfSeveralPages(t *testing.T) {
+	pages := map[string]v1alpha1.QueueUnitList{}
+	for i, token := range []string{"", "1", "2"} {
+		list := v1alpha1.QueueUnitList{}
+		list.Items = []v1alpha1.QueueUnit{{ObjectMeta: metav1.ObjectMeta{Name: "u" + token}}}
+		if i < 2 {
+			list.Continue = []string{"1", "2"}[i]
+		}
+		pages[token] = list
+	}
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	r := Reader{Objects: interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+			o := client.ListOptions{}
+			o.ApplyOptions(opts)
+			require.NotZero(t, o.Limit)
+			page := pages[o.Continue]
+			page.DeepCopyInto(into.(*v1alpha1.QueueUnitList))
+			return nil
+		},
+	})}
+	units, err := r.Units(t.Context(), "")
+	require.NoError(t, err)
+	var names []string
+	for i := range units {
+		names = append(names, units[i].Name)
+	}
+	require.Equal(t, []string{"u", "u1", "u2"}, names)
+}

@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package screen writes answers as text. It reads nothing and has no clock: equal answers at equal times give equal
+// text.
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
+)
+
+// none stands for an empty cell.
+const none = "-"
+
+// table writes rows in columns. The first row is the header.
+func table(out io.Writer, indent string, rows [][]string) error {
+	w := printers.GetNewTabWriter(out)
+	for _, row := range rows {
+		for i := range row {
+			if row[i] == "" {
+				row[i] = none
+			}
+			row[i] = clean(row[i])
+		}
+		if _, err := fmt.Fprintln(w, indent+strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// clean keeps names and messages of tenants from moving the cursor of the reader's terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// State is the state of a unit in one word of the glossary. That of an observed unit is what would be.
+func State(u *v1alpha1.QueueUnit) string {
+	state := stateOf(u)
+	if u.Observed() && state != "Succeeded" && state != "Failed" {
+		return "Observed (" + state + ")"
+	}
+	return state
+}
+
+func stateOf(u *v1alpha1.QueueUnit) string {
+	switch u.Status.Phase {
+	case v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady:
+		return "Reserved"
+	case v1alpha1.PhaseDequeued, v1alpha1.PhaseSchedSucceed:
+		return "Admitted"
+	case v1alpha1.PhaseRunning:
+		return "Running"
+	case v1alpha1.PhaseSucceed:
+		return "Succeeded"
+	case v1alpha1.PhaseFailed:
+		return "Failed"
+	case v1alpha1.PhaseEnqueued, v1alpha1.PhaseSchedFailed, v1alpha1.PhaseTimeoutBackoff:
+	}
+	switch {
+	case u.Spec.Active != nil && !*u.Spec.Active:
+		return "Deactivated"
+	case u.Status.Phase == v1alpha1.PhaseTimeoutBackoff:
+		return "Backoff"
+	}
+	return "Pending"
+}
+
+// StateLine is the state of a unit in one line, with the reason and the message if it waits.
+func StateLine(u *v1alpha1.QueueUnit) string {
+	line := State(u)
+	over := u.Status.Phase == v1alpha1.PhaseSucceed || u.Status.Phase == v1alpha1.PhaseFailed
+	if reason, message := reasonOf(u); reason != "" && !over {
+		line += " (" + clean(reason) + ": " + clean(message) + ")"
+	}
+	return line
+}
+
+// reasonOf is why a unit has not got all that it asks for, as its conditions say.
+func reasonOf(u *v1alpha1.QueueUnit) (reason, message string) {
+	conditions := u.Status.Conditions
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionResizePending); c != nil && c.Status == "True" {
+		return c.Reason, c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionQuotaReserved); c != nil && c.Status == "False" {
+		return c.Reason, c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionPodsReady); c != nil && c.Status == "False" &&
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAdmitted) &&
+		(unitcondition.Stalled(c.Reason) || c.Reason == v1alpha1.ReasonPodsLost) {
+		return c.Reason, c.Message
+	}
+	return "", ""
+}
+
+func age(now, since time.Time) string {
+	if since.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(now.Sub(since))
+}
+
+// amounts are resources in the order of their names.
+func amounts(list corev1.ResourceList) string {
+	var parts []string
+	for _, name := range sortedNames(list) {
+		q := list[name]
+		parts = append(parts, string(name)+": "+q.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Row is a unit of a list, and what the aggregated API says of it, if it says something.
+type Row struct {
+	Unit *v1alpha1.QueueUnit
+	Live *visibility.Unit
+}
+
+// List writes units as a table. wide adds columns.
+func List(out io.Writer, now time.Time, rows []Row, namespaces, wide bool) error {
+	header := []string{"JOB", "QUEUE", "POSITION", "STATE", "REASON", "ASKS", "AGE"}
+	if namespaces {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	if wide {
+		header = append(header, "QUOTA", "HOLDS", "ATTEMPTS", "UNIT")
+	}
+	lines := [][]string{header}
+	for _, r := range rows {
+		lines = append(lines, line(now, r, namespaces, wide))
+	}
+	return table(out, "", lines)
+}
+
+// effective is what the unit came to. The aggregated API has it of this moment; the object has it since its last write.
+func effective(u *v1alpha1.QueueUnit, live *visibility.Unit) v1alpha1.Effective {
+	e := v1alpha1.Effective{}
+	if u.Status.Effective != nil {
+		e = *u.Status.Effective
+	}
+	if live == nil {
+		live = &visibility.Unit{}
+	}
+	e.Queue, e.Quota = cmp.Or(live.Status.Queue, e.Queue, u.Spec.Queue), cmp.Or(live.Status.Quota, e.Quota)
+	e.Requested = cmp.Or(e.Requested, amounts(live.Status.Requested))
+	e.Held = cmp.Or(e.Held, amounts(live.Status.Held))
+	return e
+}
+
+// position in the queue; the number of units in line is not part of every answer.
+func position(s *visibility.UnitStatus) string {
+	switch {
+	case s.Position == 0:
+		return ""
+	case s.Waiting == 0:
+		return fmt.Sprint(s.Position)
+	}
+	return fmt.Sprintf("%d of %d", s.Position, s.Waiting)
+}
+
+func line(now time.Time, r Row, namespaces, wide bool) []string {
+	u, e, place := r.Unit, effective(r.Unit, r.Live), ""
+	reason, _ := reasonOf(u)
+	if r.Live != nil {
+		place = position(&r.Live.Status)
+		if r.Live.Status.Reason != "" {
+			reason = r.Live.Status.Reason
+		}
+	}
+	cells := []string{answers.JobOf(u), e.Queue, place, State(u), reason, e.Requested, age(now, u.CreationTimestamp.Time)}
+	if namespaces {
+		cells = append([]string{u.Namespace}, cells...)
+	}
+	if wide {
+		cells = append(cells, e.Quota, e.Held, fmt.Sprint(u.Status.Attempts), u.Name)
+	}
+	return cells
+}

@@ -1,0 +1,196 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package forecast
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/virtual"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+
+// cluster has one quota of 10 cpu.
+func cluster(policy string) *admission.State {
+	s := admission.New(admission.Config{})
+	s.SetQuota(epoch, admission.Quota{Name: "root", Limit: cpu(10), Max: cpu(10)})
+	s.SetQuota(epoch, admission.Quota{Name: "q", Parent: "root", Limit: cpu(10), Max: cpu(10)})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: policy, MaxPending: -1, MaxAdmitted: -1})
+	return s
+}
+
+// job of a namespace. Where it runs for some time already it holds what it asks for.
+func job(key string, amount int64, limit, ran time.Duration) unit.Unit {
+	u := unit.Unit{
+		Key: key, UID: key, Queue: "q", Quota: "q", Active: true, Phase: unit.PhaseEnqueued, Pods: 1, Request: cpu(amount),
+		Created: epoch, Stated: unit.Stated{MaximumExecution: limit},
+	}
+	if ran > 0 {
+		u.Phase, u.Attempts, u.Admitted = unit.PhaseRunning, 1, epoch.Add(-ran)
+		u.SetHeld(u.Request, 1)
+	}
+	return u
+}
+
+func factsOf(s *admission.State) *virtual.Facts { return virtual.FactsOf(s, admission.Config{}, epoch) }
+
+func ask(s *admission.State, key string, past ...Ended) Answer {
+	return Ask(&Question{
+		Facts: factsOf(s), Now: epoch, Key: key, Runs: NewRuns(past), Stop: func(int) bool { return false },
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	past := func(n int, limit time.Duration, ran ...time.Duration) (list []Ended) {
+		for range n {
+			for _, d := range ran {
+				list = append(list, Ended{User: "ns", Queue: "q", Limit: limit, Ran: d})
+			}
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		units []unit.Unit
+		past  []Ended
+		want  Answer
+	}{
+		"it fits": {want: Answer{About: epoch, Latest: epoch, Draws: Draws}},
+		"a limit": {
+			units: []unit.Unit{job("ns/a", 8, time.Hour, 10*time.Minute)},
+			want: Answer{
+				About: epoch.Add(50 * time.Minute), Latest: epoch.Add(50 * time.Minute), Draws: Draws, Limits: 1,
+			},
+		},
+		"beyond its limit": {
+			units: []unit.Unit{job("ns/a", 8, time.Hour, 2*time.Hour)},
+			want:  Answer{About: epoch.Add(time.Second), Latest: epoch.Add(time.Second), Draws: Draws, Limits: 1},
+		},
+		"runs that take half of their limit": {
+			units: []unit.Unit{job("ns/a", 8, time.Hour, 10*time.Minute)},
+			past:  past(5, time.Hour, 30*time.Minute),
+			want: Answer{
+				About: epoch.Add(20 * time.Minute), Latest: epoch.Add(50 * time.Minute), Draws: Draws, Limits: 1,
+			},
+		},
+		"past runs without limits": {
+			units: []unit.Unit{job("ns/a", 8, 0, time.Minute)},
+			past:  past(5, 0, 10*time.Minute),
+			want: Answer{
+				About: epoch.Add(9 * time.Minute), Latest: epoch.Add(9 * time.Minute), Draws: Draws, Past: 1,
+			},
+		},
+		"longer than all of them": {
+			units: []unit.Unit{job("ns/a", 8, 0, time.Hour)},
+			past:  past(5, 0, 10*time.Minute),
+			want:  Answer{About: epoch.Add(time.Hour), Latest: epoch.Add(time.Hour), Draws: Draws, Past: 1},
+		},
+		"neither": {
+			units: []unit.Unit{job("ns/a", 8, 0, time.Hour)},
+			want:  Answer{Draws: Draws, Endless: []string{"ns/a"}},
+		},
+		"one without either that it need not wait for": {
+			units: []unit.Unit{job("ns/a", 2, 0, time.Hour), job("ns/b", 8, time.Hour, time.Minute)},
+			want: Answer{
+				About: epoch.Add(59 * time.Minute), Latest: epoch.Add(59 * time.Minute), Draws: Draws, Limits: 1,
+				Endless: []string{"ns/a"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := cluster("Priority")
+			for _, u := range append(c.units, job("ns/x", 5, time.Hour, 0)) {
+				s.UpsertUnit(epoch, u)
+			}
+			require.Equal(t, c.want, ask(s, "ns/x", c.past...))
+		})
+	}
+}
+
+// Where it takes too long the answer says how far it came.
+func TestStop(t *testing.T) {
+	s := cluster("FIFO")
+	for i := range 100 {
+		s.UpsertUnit(epoch, job(fmt.Sprintf("ns/%03d", i), 10, time.Hour, 0))
+	}
+	s.UpsertUnit(epoch, job("ns/x", 10, time.Hour, 0))
+	steps := 0
+	a := Ask(&Question{Facts: factsOf(s), Now: epoch, Key: "ns/x", Runs: NewRuns(nil), Stop: func(worlds int) bool {
+		steps++
+		return steps > 10*(worlds+1)
+	}})
+	require.Equal(t, Answer{NotBefore: epoch.Add(11 * time.Hour), Limits: 11}, a)
+}
+
+// A world in which nothing ends takes its time, too: it is made of all facts.
+func TestStopBetweenWorlds(t *testing.T) {
+	s := cluster("FIFO")
+	s.UpsertUnit(epoch, job("ns/a", 8, 0, time.Hour))
+	s.UpsertUnit(epoch, job("ns/x", 10, time.Hour, 0))
+	a := Ask(&Question{Facts: factsOf(s), Now: epoch, Key: "ns/x", Runs: NewRuns(nil), Stop: func(worlds int) bool {
+		return worlds > 3
+	}})
+	require.Equal(t, Answer{Draws: 3, Endless: []string{"ns/a"}}, a)
+}
+
+// A unit behind another makes that not later, and the order of facts is of no meaning.
+func TestAUnitBehindDelaysNobody(t *testing.T) {
+	effort.Check(t, func(t *rapid.T) {
+		s := cluster(rapid.SampledFrom([]string{"FIFO", "Block"}).Draw(t, "policy"))
+		var past []Ended
+		for range rapid.IntRange(0, 20).Draw(t, "past") {
+			past = append(past, Ended{User: "ns", Queue: "q", Limit: time.Hour,
+				Ran: time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes")) * time.Minute})
+		}
+		used := int64(0)
+		for i := range rapid.IntRange(1, 20).Draw(t, "units") {
+			amount, ran := rapid.Int64Range(1, 10).Draw(t, "amount"), time.Duration(0)
+			if used+amount <= 10 {
+				used, ran = used+amount, time.Minute
+			}
+			s.UpsertUnit(epoch, job(fmt.Sprintf("ns/%02d", i), amount, time.Hour, ran))
+		}
+		x := job("ns/x", rapid.Int64Range(1, 10).Draw(t, "mine"), time.Hour, 0)
+		x.Created = epoch.Add(time.Second)
+		s.UpsertUnit(epoch, x)
+		before := ask(s, "ns/x", past...)
+		y := job("ns/y", rapid.Int64Range(1, 10).Draw(t, "behind"), time.Hour, 0)
+		y.Created = epoch.Add(2 * time.Second)
+		s.UpsertUnit(epoch, y)
+		facts := factsOf(s)
+		rand.New(rand.NewPCG(1, 2)).Shuffle(len(facts.Units), func(i, j int) {
+			facts.Units[i], facts.Units[j] = facts.Units[j], facts.Units[i]
+		})
+		after := Ask(&Question{
+			Facts: facts, Now: epoch, Key: "ns/x", Runs: NewRuns(past), Stop: func(int) bool { return false },
+		})
+		require.False(effort.Plain(t), after.About.After(before.About), "%v, and %v before", after, before)
+		require.False(effort.Plain(t), after.Latest.After(before.Latest), "%v, and %v before", after, before)
+	})
+}

@@ -1,0 +1,24 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package managedjobs
+
+// QueuesUnnamed says whether a namespace has queued jobs that name no quota or queue by our keys. Labels of another
+// system, the placement, or a quota that takes the namespace can cause that.
+func QueuesUnnamed(p *Predicate, namespace string, namespaceLabels map[string]string, mapped bool) bool {
+	return p.ManagesNamespace(namespace, namespaceLabels) && (p.aliases.Selects(namespaceLabels) ||
+		p.placement.Select(namespaceLabels) || mapped && p.AsksForMapping(namespaceLabels))
+}

@@ -1,0 +1,191 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package visibility
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// UnitsOfQuota are the units of a quota that are not over, with what each holds; those that hold something come first.
+func (r *Reader) UnitsOfQuota(ctx context.Context, quota string, page placesPage) (*v1alpha1.UnitList, error) {
+	a, err := ask(ctx, r, func(v questions.View) (some[questions.UnitRow], bool) {
+		if _, exists := v.Quota(quota); !exists {
+			return some[questions.UnitRow]{}, false
+		}
+		rows, all := v.UnitsOf(quota, page.skip, page.limit)
+		return some[questions.UnitRow]{rows, all}, true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("quotas", quota)
+	}
+	return unitList(&a, page.meta(len(a.value.list), a.value.rest)), nil
+}
+
+// UnitsOfLocalQuota are the same of a quota that units of a namespace use: who holds it. Of the units of others it has
+// what they hold and ask for, and whether they wait.
+func (r *Reader) UnitsOfLocalQuota(
+	ctx context.Context, namespace, quota string, page placesPage,
+) (*v1alpha1.UnitList, error) {
+	a, err := ask(ctx, r, func(v questions.View) (some[questions.UnitRow], bool) {
+		if _, exists := v.Quota(quota); !exists || !v.UsesQuota(namespace, quota) {
+			return some[questions.UnitRow]{}, false
+		}
+		rows, all := v.UnitsOf(quota, page.skip, page.limit)
+		return some[questions.UnitRow]{rows, all}, true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("localquotas", quota)
+	}
+	list := unitList(&a, page.meta(len(a.value.list), a.value.rest))
+	for i := range list.Items {
+		if u := &list.Items[i]; u.Namespace != namespace {
+			*u = v1alpha1.Unit{Status: v1alpha1.UnitStatus{
+				Phase: u.Status.Phase, Quota: quota, Requested: u.Status.Requested, Held: u.Status.Held,
+			}}
+		}
+	}
+	return list, nil
+}
+
+// Units are the units of a namespace, by name.
+func (r *Reader) Units(ctx context.Context, namespace string, page namesPage) (*v1alpha1.UnitList, error) {
+	a, err := ask(ctx, r, func(v questions.View) (some[questions.UnitRow], bool) {
+		rows, rest := v.UnitsIn(namespace, page.behind, page.limit)
+		return some[questions.UnitRow]{rows, rest}, true
+	})
+	if err != nil {
+		return nil, err
+	}
+	var meta metav1.ListMeta
+	if n := len(a.value.list); n > 0 {
+		_, last, _ := strings.Cut(a.value.list[n-1].Key, "/")
+		meta = page.meta(last, a.value.rest)
+	}
+	return unitList(&a, meta), nil
+}
+
+func unitList(a *answer[some[questions.UnitRow]], meta metav1.ListMeta) *v1alpha1.UnitList {
+	out := &v1alpha1.UnitList{
+		ListMeta: meta, Observation: a.observation(), Items: make([]v1alpha1.Unit, 0, len(a.value.list)),
+	}
+	for i := range a.value.list {
+		out.Items = append(out.Items, unitOf(&a.value.list[i]))
+	}
+	return out
+}
+
+// Unit is one unit. It names no unit of another namespace.
+func (r *Reader) Unit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
+	qu, err := r.FullUnit(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	conceal := func(key *string) {
+		if !unit.InNamespace(*key, namespace) {
+			*key = ""
+		}
+	}
+	conceal(&qu.Status.First)
+	for i := range qu.Status.Shortages {
+		conceal(&qu.Status.Shortages[i].ClaimedBy)
+	}
+	return qu, nil
+}
+
+// FullUnit is one unit. It says which units of whom are before it.
+func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
+	a, err := ask(ctx, r, func(v questions.View) (questions.UnitInfo, bool) { return v.Unit(namespace + "/" + name) })
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("units", name)
+	}
+	info := &a.value
+	qu := unitOf(&info.UnitRow)
+	qu.Observation = a.observation()
+	s := &qu.Status
+	s.Position, s.Waiting, s.First = count(info.Explanation.Position), count(info.Waiting), info.First
+	s.Reason, s.Message, s.Writing = string(info.Reason), info.Message, info.Writing
+	s.Outstanding = amounts(info.Outstanding)
+	if !info.Until.IsZero() {
+		until := metav1.NewTime(info.Until)
+		s.NotBefore = &until
+	}
+	if !info.LosesAt.IsZero() {
+		at := metav1.NewTime(info.LosesAt)
+		s.LosesQuotaAt, s.LosesQuotaFor = &at, string(info.LosesFor)
+	}
+	for i := range info.Shortages {
+		s.Shortages = append(s.Shortages, shortageOf(&info.Shortages[i]))
+	}
+	return &qu, nil
+}
+
+func unitOf(row *questions.UnitRow) v1alpha1.Unit {
+	namespace, name, _ := strings.Cut(row.Key, "/")
+	var dryRun *v1alpha1.DryRun
+	if d := row.DryRun; d.Units > 0 {
+		dryRun = &v1alpha1.DryRun{Units: count(d.Units), Holds: d.Holds}
+	}
+	return v1alpha1.Unit{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(row.UID), CreationTimestamp: metav1.NewTime(row.Created),
+		},
+		Status: v1alpha1.UnitStatus{
+			Phase: string(row.Phase), Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
+			Position: count(row.Position), Reason: string(row.Finding.Reason),
+			Message: inWords(row.Finding, row.Requested), Observed: row.Observed,
+			Requested: amounts(row.Requested), Held: amounts(row.Held), DryRun: dryRun,
+		},
+	}
+}
+
+func shortageOf(s *decide.Shortage) v1alpha1.Shortage {
+	amount := func(n int64) resource.Quantity { return resources.Quantity(s.Resource, n) }
+	given := func(n int64, is bool) *resource.Quantity {
+		if !is {
+			return nil
+		}
+		q := amount(n)
+		return &q
+	}
+	return v1alpha1.Shortage{
+		Level: s.Level, Resource: s.Resource, Bound: string(s.Kind), Binds: s.Binds, NeverFits: s.Never,
+		Limit: amount(s.Limit), Max: given(s.Max, s.HasMax), Min: given(s.Min, s.HasMin),
+		Used: amount(s.Used), UsedByJobs: amount(s.UsedByUnits), UsedByOthers: amount(s.UsedByOthers),
+		Reserved: amount(s.Outstanding), ClaimedAhead: given(s.Claimed, s.Claimed > 0), ClaimedBy: s.ClaimedBy,
+		Request: amount(s.Request), Free: amount(s.Free), Missing: amount(s.Missing),
+	}
+}
