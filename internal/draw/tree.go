@@ -68,8 +68,9 @@ const (
 	treeTop    = 30 // for the legend
 	treeTitle  = 22
 	treeEnd    = 4
-	treeBars   = 190
-	treeBar    = 300 // width of the longest bar
+	treeBars   = 180
+	treeBar    = 280 // width of the longest bar
+	treeWords  = 42
 	treeRow    = 34
 	barHeight  = 16
 	treeIndent = 14
@@ -143,7 +144,7 @@ func longestOf(levels []Level) float64 {
 	longest := 0.0
 	for i := range levels {
 		l := &levels[i]
-		for _, v := range []float64{l.Min, l.Share, l.Max, l.Used + l.Reserved + l.Claimed} {
+		for _, v := range []float64{l.Min, l.Share, l.Max, l.Used + l.Reserved} {
 			if v > longest { // NaN is not
 				longest = v
 			}
@@ -169,7 +170,7 @@ func (p *Picture) level(l *Level, y, scale float64) {
 	p.label("name", "start", x, y+barHeight-4, short(l.Name, treeName-2*l.Depth))
 	end := l.Max
 	if !(end >= 0) {
-		end = l.Used + l.Reserved + l.Claimed
+		end = l.Used + l.Reserved
 	}
 	p.rect("track", treeBars, y, end*scale, barHeight, bound("max", l.Max))
 	from := 0.0
@@ -191,7 +192,9 @@ func (p *Picture) level(l *Level, y, scale float64) {
 	part("borrowed", "used beyond min", stays-reserved-within)
 	part("reserved", "reserved", reserved)
 	part("leaving", "held by evicted jobs", leaving)
-	part("claimed", "claimed", l.Claimed)
+	if claimed := min(l.Claimed, end); claimed > 0 { // of the free part first
+		p.rect("claimed", treeBars+min(from, (end-claimed)*scale), y, claimed*scale, barHeight, "claimed "+number(claimed))
+	}
 	for _, mark := range []struct {
 		class string
 		value float64
@@ -201,7 +204,7 @@ func (p *Picture) level(l *Level, y, scale float64) {
 			p.line(mark.class, x, y-4, x, y+barHeight+4)
 		}
 	}
-	p.label("dim", "start", treeBars+treeBar+12, y+barHeight-4, l.words())
+	p.label("dim", "start", treeBars+treeBar+12, y+barHeight-4, short(l.words(), treeWords))
 }
 
 func bound(name string, v float64) string {
