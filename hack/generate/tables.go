@@ -55,6 +55,7 @@ func tables(crds []definition) map[string]string {
 	out["phase-readings"] = readingTable()
 	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
 	out["feature-gates"] = gateTable(features.Definitions())
+	out["commands"] = commandList()
 	for _, d := range crds {
 		v := d.crd.Spec.Versions[0]
 		kind := strings.ToLower(d.crd.Spec.Names.Kind)

@@ -50,9 +50,9 @@ func doctorCommand(c *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine the installation; say what is wrong and what to do",
-		Long: `doctor reads the installation and writes one line for each fault with what to do: APIs, leaders, the
-configuration of the scheduler, managed kinds and their rights, policies of tenancy, the aggregated API, queues,
-quotas, units and audits.
+		Long: `doctor reads the installation and writes one line for each fault with what to do. It examines APIs, leaders,
+the configuration of the scheduler, managed kinds and their rights, and policies of tenancy. It also examines the
+aggregated API, queues, quotas, units and audits.
 
 Its exit code is 1 if a finding is an error. It needs the right to read all this; it says what it could not read.`,
 		Example: `  kubectl jobqueue doctor

@@ -38,8 +38,8 @@ func observeCommand(c *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Show what the queue would have done about observed jobs",
-		Long: `observe sums up what the queue would have done about the jobs that it observes: which would have waited, for
-how long and why, and which jobs would be preempted now.
+		Long: `observe sums up what the queue would have done about the jobs that it observes. It lists jobs that would
+have waited, for how long and why, and jobs that would be preempted now.
 
 Jobs that are deleted, and preemptions, come from the aggregated API. Without it, observe shows what the
 QueueUnits say.`,

@@ -56,8 +56,8 @@ A second file has the facts of the scheduler and past run times. Its name is FIL
 simulate --snapshot reads that file. Its facts need the aggregated API and the role jobqueue-operator.
 Without these, or on standard output, that file is left out.
 
-With --hash-names it replaces every name by a hash, with a key that is not kept, and leaves out all messages,
-and labels and annotations that the queue does not read.`,
+With --hash-names it replaces every name by a hash, with a key that is not kept. It leaves out all messages, and the
+labels and annotations that the queue does not read.`,
 		Example: `  kubectl jobqueue snapshot -o state.yaml --hash-names`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },

@@ -41,9 +41,9 @@ func whyCommand(c *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why JOB",
 		Short: "Explain why a job waits",
-		Long: `why explains on one page why a job waits: its position, the quota that is short and by how much, the units that
-hold the quota, pods that use it without an admitted job, the units ahead, whom the job preempts or which job preempted
-it, and what helps.
+		Long: `why explains on one page why a job waits. It shows the position, and the quota that is short and by how much. It
+names the units that hold that quota, the pods that use it without an admitted job, and the units ahead. It also says whom
+the job preempts or which job preempted it, and what helps.
 
 JOB is NAME or KIND/NAME. Of jobs in other namespaces the page shows the amounts and not the names.`,
 		Example: `  kubectl jobqueue why train

@@ -92,9 +92,9 @@ func Command(cluster *genericclioptions.ConfigFlags) *cobra.Command {
 	test := &cobra.Command{
 		Use:   "test -f JOB",
 		Short: "Say what is read of a job, and what would be written into it",
-		Long: `test reads an object from a file, as kubectl get -o yaml prints it, and says what its kind makes of it: its
-groups of pods, what they ask for, its state, and what admission would write into it. Nothing is sent anywhere. What
-the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
+		Long: `test reads an object from a file, as kubectl get -o yaml prints it. It shows the groups of pods, their requests
+and the state that the kind reads of the object, and what admission would write into it. Nothing is sent anywhere.
+Additions of the cluster to pods, such as defaults of LimitRanges, are not counted.`,
 		Example: "  kubectl jobqueue kinds test -f job.yaml --managed-jobs=kinds.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.test(cmd.InOrStdin(), cmd.OutOrStdout()) },
@@ -112,8 +112,8 @@ the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
 	policy := &cobra.Command{
 		Use:   "policy KIND",
 		Short: "Print the policies of who may charge which quota, and queue where, by jobs of a kind, to apply",
-		Long: `policy prints for a kind what manifests/components/tenancy has for Jobs. Without it, whoever may write such an
-object charges his pods to any quota. Built-in kinds have theirs in manifests/components/kinds.
+		Long: `policy prints for a kind what manifests/components/tenancy has for Jobs. Without it, any writer of such
+an object charges its pods to any quota. Built-in kinds have theirs in manifests/components/kinds.
 
 The policies refuse. With --warn they warn the client, for an installation whose other policies warn.`,
 		Example: "  kubectl jobqueue kinds policy Train.v1.example.com --managed-jobs=kinds.yaml | kubectl apply -f -",

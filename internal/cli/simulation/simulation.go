@@ -78,7 +78,7 @@ func Command(
 		Short: "Show what a change of queues or quotas would do, or compare schedulers on a trace of jobs",
 		Long: `With --live or --snapshot, simulate shows which jobs would start at another time after a change of quotas,
 queues, capacity or jobs. It changes nothing. It plays the decisions of the scheduler twice, with and without the
-change, and with the same run times: the median of past runs like it, or else the time limit of the job.
+change. The run times are the same: the median of past runs like it, or else the time limit of the job.
 
 With --trace or --generate, simulate replays a trace of jobs with several schedulers, and compares waits, slowdown and
 use. It reads no cluster.
