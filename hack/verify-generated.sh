@@ -4,7 +4,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 generated() {
   find apis -name 'zz_generated*.go'
-  find manifests docs -name '*.yaml' -o -name '*.json' -o -name '*.md'
+  find manifests docs -name '*.yaml' -o -name '*.json' -o -name '*.md' -o -name '*.svg'
 }
 
 before="$(mktemp -d)"

@@ -15,8 +15,8 @@ limitations under the License.
 */
 
 // Command generate writes all files that follow from the API types and tables in the code. These are deep copies,
-// CustomResourceDefinitions, alerts and the dashboard. It also writes the tables in docs/ between the markers <!--
-// generate:NAME --> and <!-- end generate -->. Run it from the root of the repository.
+// CustomResourceDefinitions, alerts, the dashboard and pictures. It also writes the tables in docs/ between the markers
+// <!-- generate:NAME --> and <!-- end generate -->. Run it from the root of the repository.
 //
 // The generators of controller-tools are called as a library. So go.mod has their version, and the module proxy is the
 // only source.
@@ -27,6 +27,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/hack/generate/pictures"
 )
 
 const (
@@ -35,6 +37,7 @@ const (
 	treeDir    = "manifests/components/elasticquotatree"
 	checkDir   = "manifests/components/admission-checks-crd"
 	docsDir    = "docs"
+	imageDir   = "docs/images"
 	argsFile   = "apis/config/v1/types_jobqueueargs.go"
 
 	// A definition that is cluster-autoscaler's, for tests.
@@ -97,6 +100,9 @@ func run(docs bool) error {
 	}
 	if !docs {
 		return nil
+	}
+	if err := pictures.Write(imageDir); err != nil {
+		return err
 	}
 	return writeTables(append(crds, trees...))
 }

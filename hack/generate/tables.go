@@ -29,6 +29,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/koord-jobqueue/koord-jobqueue/hack/generate/pictures"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/formerkey"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/reasons"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
@@ -56,6 +57,7 @@ func tables(crds []definition) map[string]string {
 	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
 	out["feature-gates"] = gateTable(features.Definitions())
 	out["commands"] = commandList()
+	out["borrowing"] = pictures.BorrowingTable()
 	for _, d := range crds {
 		v := d.crd.Spec.Versions[0]
 		kind := strings.ToLower(d.crd.Spec.Names.Kind)
