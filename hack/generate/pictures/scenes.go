@@ -57,9 +57,9 @@ type moment struct {
 // borrowing is the example of docs/concepts.md: what two quotas hold while they borrow and take back.
 func borrowing() (moments []moment, c *cluster) {
 	c = newCluster("Priority")
-	c.quota("cluster", "", 0, 10)
-	c.quota("first", "cluster", 4, 10)
-	c.quota("second", "cluster", 4, 10)
+	c.quota("pair", "", 0, 10)
+	c.quota("first", "pair", 4, 10)
+	c.quota("second", "pair", 4, 10)
 	const second, minute = time.Second, time.Minute
 	c.submit(0, "borrower", "first", 10, 30*minute)
 	c.submit(3*minute, "owner", "second", 4, 30*minute)
@@ -116,9 +116,9 @@ func takeBack(moments []moment) *draw.Picture {
 // firstQuota is the quota of docs/operators/quotas.md with its first job.
 func firstQuota() *draw.Picture {
 	c := newCluster("Priority")
-	c.quota("cluster", "", 0, 10)
-	c.quota("first", "cluster", 4, 10)
-	c.quota("second", "cluster", 4, 10)
+	c.quota("pair", "", 0, 10)
+	c.quota("first", "pair", 4, 10)
+	c.quota("second", "pair", 4, 10)
 	c.submit(0, "train", "first", 6, time.Hour)
 	c.until(time.Minute)
 	t := c.tree("Cores of two quotas, of which first has a job")
@@ -139,9 +139,9 @@ func firstJob() *draw.Picture {
 // why has a job that waits behind another one, then for quota, and then again since a min is taken back.
 func why() *draw.Picture {
 	c := newCluster("Block")
-	c.quota("cluster", "", 0, 10)
-	c.quota("first", "cluster", 4, 10)
-	c.quota("second", "cluster", 4, 10)
+	c.quota("pair", "", 0, 10)
+	c.quota("first", "pair", 4, 10)
+	c.quota("second", "pair", 4, 10)
 	c.submit(0, "before", "first", 8, 6*time.Minute)
 	c.submit(time.Minute, "head", "first", 4, 5*time.Minute)
 	c.submit(2*time.Minute, "train", "first", 7, 20*time.Minute)

@@ -71,7 +71,7 @@ func (o *question) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.changes.Priority, "priority", nil, "what if a queue has another priority: QUEUE=10")
 	f.StringArrayVar(&o.changes.Hold, "hold", nil, "what if this queue admits nothing new")
 	f.StringArrayVar(&o.changes.Drain, "drain", nil, "what if this queue admits nothing new, and evicts its jobs")
-	f.StringArrayVar(&o.changes.Jobs, "job", nil, "what if there is one more job: "+
+	f.StringArrayVar(&o.changes.Jobs, "job", nil, "what if there is one more job, with the amounts of all pods: "+
 		"NAME,queue=QUEUE,quota=QUOTA,cpu=4,gpu=1,pods=2,priority=5,limit=1h")
 	f.DurationVar(&o.until, "until", 24*time.Hour, "how far what if looks ahead")
 	f.BoolVar(&o.all, "all", false,

@@ -43,7 +43,7 @@ var rows = []Row{
 		Meaning: "Admission checks want different values in the pods, or a key that their AdmissionCheck does not list.",
 		Advice:  "Ask the operators of the admission checks: the pods cannot have the values that they want."},
 	{Reason: unit.ReasonCheckInactive,
-		Meaning: "The queue names a check that nothing answers, or the [feature gate](queues.md#feature-gates) is off. " +
+		Meaning: "The queue names a check that nothing answers, or the [feature gate](checks.md#feature-gates) is off. " +
 			"Nothing new is reserved.",
 		Advice: "Ask the operator to correct the queue or its admission check, or to switch the feature gate on."},
 	{Reason: unit.ReasonCheckNeeded,
