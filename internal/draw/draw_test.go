@@ -51,6 +51,12 @@ var pictures = map[string]*Picture{
 	"trees": Trees("Quotas of cpu at two moments",
 		&Tree{Title: "before", Levels: []Level{{Name: "red", Min: 4, Share: 4, Max: 8, Used: 6}}},
 		&Tree{Title: "after", Levels: []Level{{Name: "red", Min: 4, Share: 4, Max: 8, Used: 4}}}),
+	"charts": (&Charts{Title: "Two charts", Length: time.Hour, Rows: [][]*Chart{{
+		{Title: "jobs", Lines: []Line{
+			{Name: "red", Points: []float64{0, 30, 37, 12}}, {Name: "blue", Points: []float64{3, none, 9, 9}},
+		}},
+		{Title: "waits", Unit: "s", Lines: []Line{{Name: "p95", Points: []float64{0.1, 0.4, 0.02, 0.3}}}},
+	}}}).Draw(),
 	"timeline": (&Timeline{Title: "job/train", Spans: []Span{
 		{From: minute(0), To: minute(4), Cause: Ahead, Text: "behind job/fill"},
 		{From: minute(4), To: minute(9), Cause: Quota, Text: "8 of cpu in firm"},
@@ -91,7 +97,11 @@ func TestHostileValues(t *testing.T) {
 		"no level": (&Tree{Title: hostile}).Draw(),
 		"no tree":  Trees(hostile),
 		"levels":   (&Tree{Title: hostile, Unit: hostile, Levels: levels}).Draw(),
-		"no span":  (&Timeline{Title: hostile}).Draw(),
+		"no chart": (&Charts{Rows: [][]*Chart{{}, nil}}).Draw(),
+		"charts": (&Charts{Length: -1, Rows: [][]*Chart{{{}, {Title: hostile, Unit: hostile, Lines: []Line{
+			{Name: hostile, Points: []float64{none, math.Inf(1), math.Inf(-1), 1e300}}, {}, {}, {}, {}, {}, {}, {},
+		}}}}}).Draw(),
+		"no span": (&Timeline{Title: hostile}).Draw(),
 		"spans": (&Timeline{Spans: []Span{
 			{From: minute(1), To: minute(0), Cause: Runs, Text: hostile}, {From: time.Time{}, To: minute(1e6), Cause: hostile},
 		}, Events: []Event{{At: minute(2), Text: hostile}}}).Draw(),
@@ -102,6 +112,8 @@ func TestHostileValues(t *testing.T) {
 		}
 	}
 }
+
+var elements = []string{"svg", "title", "desc", "style", "rect", "line", "polyline", "text"}
 
 // checkMarkup: the XML is well formed, and has only elements and attributes that a strict page allows.
 func checkMarkup(t *testing.T, name string, svg []byte) {
@@ -116,7 +128,7 @@ func checkMarkup(t *testing.T, name string, svg []byte) {
 		}
 		require.NoError(t, err, name)
 		if start, ok := token.(xml.StartElement); ok {
-			require.Contains(t, []string{"svg", "title", "desc", "style", "rect", "line", "text"}, start.Name.Local, name)
+			require.Contains(t, elements, start.Name.Local, name)
 			for _, a := range start.Attr {
 				require.NotContains(t, []string{"style", "href"}, a.Name.Local, name)
 				require.NotEqual(t, "on", a.Name.Local[:min(2, len(a.Name.Local))], name)
