@@ -19,6 +19,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/koord-jobqueue/koord-jobqueue/hack/generate/pictures"
 )
 
 // panel of the dashboard: each query has a legend.
@@ -102,6 +104,17 @@ var sections = []section{
 			"{{controller}}",
 		}}},
 	}},
+}
+
+// picturedSections are the panels of the dashboard for its picture.
+func picturedSections() []pictures.Section {
+	all := make([]pictures.Section, len(sections))
+	for i, s := range sections {
+		for _, p := range s.panels {
+			all[i] = append(all[i], pictures.Panel{Title: p.title, Unit: p.unit})
+		}
+	}
+	return all
 }
 
 const (

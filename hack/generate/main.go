@@ -101,7 +101,7 @@ func run(docs bool) error {
 	if !docs {
 		return nil
 	}
-	if err := pictures.Write(imageDir); err != nil {
+	if err := pictures.Write(imageDir, picturedSections()); err != nil {
 		return err
 	}
 	return writeTables(append(crds, trees...))

@@ -59,21 +59,28 @@ type query struct {
 	Legend string `json:"legendFormat"`
 }
 
-func dashboardQueries(t *testing.T) []query {
+type panel struct {
+	Type    string  `json:"type"`
+	Targets []query `json:"targets"`
+}
+
+func dashboardPanels(t *testing.T) []panel {
 	t.Helper()
 	text, err := os.ReadFile("../../manifests/components/monitoring/dashboard.json")
 	require.NoError(t, err)
 	var dashboard struct {
-		Panels []struct {
-			Targets []query `json:"targets"`
-		} `json:"panels"`
+		Panels []panel `json:"panels"`
 	}
 	require.NoError(t, json.Unmarshal(text, &dashboard))
-	var out []query
-	for _, p := range dashboard.Panels {
+	require.NotEmpty(t, dashboard.Panels)
+	return dashboard.Panels
+}
+
+func dashboardQueries(t *testing.T) (out []query) {
+	t.Helper()
+	for _, p := range dashboardPanels(t) {
 		out = append(out, p.Targets...)
 	}
-	require.NotEmpty(t, out)
 	return out
 }
 

@@ -28,16 +28,21 @@ import (
 )
 
 // Write the pictures of the documentation into a directory, each as NAME.svg.
-func Write(dir string) error {
+func Write(dir string, dashboard []Section) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	moments, _ := borrowing()
+	panels, err := drawDashboard(dashboard)
+	if err != nil {
+		return err
+	}
 	for name, p := range map[string]*draw.Picture{
 		"first-quota": firstQuota(),
 		"first-job":   firstJob(),
 		"why":         why(),
 		"take-back":   takeBack(moments),
+		"dashboard":   panels,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name+".svg"), p.File(), 0o644); err != nil {
 			return err
