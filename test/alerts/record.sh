@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Writes testdata/demo.txt.gz: the metrics that the table names, scraped every few seconds while the demo runs.
+# "go test -C test/alerts . -golden" and "make generate" then draw the picture of the dashboard.
 source "$(dirname "${BASH_SOURCE[0]}")/../../hack/lib.sh"
 
 exec </dev/null

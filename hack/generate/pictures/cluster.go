@@ -99,16 +99,29 @@ func (c *cluster) quota(name, parent string, least, most float64) {
 
 // submit a job at a time after noon.
 func (c *cluster) submit(after time.Duration, name, quota string, size int64, runs time.Duration) {
+	c.create(after, name, quota, size, runs, false)
+}
+
+// observe a job, whose pods run whatever is decided about it.
+func (c *cluster) observe(after time.Duration, name, quota string, size int64, runs time.Duration) {
+	c.create(after, name, quota, size, runs, true)
+}
+
+func (c *cluster) create(after time.Duration, name, quota string, size int64, runs time.Duration, observed bool) {
 	c.later(noon.Add(after), func() {
 		key := "ns/" + name
 		j := &job{runs: runs, Unit: unit.Unit{
 			Key: key, UID: name, Queue: quota, Quota: quota, Created: c.now, Active: true, Phase: unit.PhaseEnqueued,
-			Request: cores(float64(size)), Pods: size, ConsumerManaged: true, OwnedByConsumer: true,
+			Request: cores(float64(size)), Pods: size, Observed: observed, ConsumerManaged: true, OwnedByConsumer: true,
 			Consumer: unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: name},
 		}}
 		c.jobs[key], c.order = j, append(c.order, j)
 		c.state.SetConsumer(c.now, j.Consumer, true)
 		c.state.UpsertUnit(c.now, j.Unit)
+		if observed {
+			c.later(c.now.Add(startsAfter), func() { c.use(j, j.Pods) })
+			c.later(c.now.Add(startsAfter+runs), func() { c.end(j) })
+		}
 	})
 }
 
@@ -165,6 +178,10 @@ func (c *cluster) confirm(w transition.Write) {
 	switch w := w.(type) {
 	case *transition.Admit:
 		j.borrows = w.Borrows
+		if j.Observed {
+			j.marks = append(j.marks, draw.Event{At: c.now, Text: "would be admitted"})
+			return
+		}
 		c.later(c.now.Add(startsAfter), func() { c.use(j, j.Pods) })
 		c.later(c.now.Add(startsAfter+j.runs), func() {
 			if j.Attempts == attempt && j.Phase.Holds() {
@@ -215,33 +232,37 @@ func (c *cluster) quotaOf(name string) *admission.Quota {
 	return c.quotas[slices.IndexFunc(c.quotas, func(q *admission.Quota) bool { return q.Name == name })]
 }
 
-// pass the time: each job spends it with one cause.
+// pass the time: each job spends it with one cause. An observed job may wait and run.
 func (c *cluster) pass(to time.Time) {
-	if to.After(c.now) {
-		for _, j := range c.jobs {
-			cause, text := c.cause(j)
-			if n := len(j.spans); n > 0 && j.spans[n-1].Cause == cause && j.spans[n-1].To.Equal(c.now) {
-				j.spans[n-1].To = to
-			} else {
-				j.spans = append(j.spans, draw.Span{From: c.now, To: to, Cause: cause, Text: text})
-			}
+	for _, j := range c.order {
+		if c.jobs[j.Key] == nil || !to.After(c.now) {
+			continue
+		}
+		if j.pods > 0 {
+			j.spend(c.now, to, draw.Runs, "")
+		}
+		e, _ := c.state.Explain(j.Key)
+		switch {
+		case j.pods > 0 && (!j.Observed || j.Phase.Holds()):
+		case j.Phase.Holds():
+			j.spend(c.now, to, draw.Placement, "")
+		case e.Position > 1:
+			j.spend(c.now, to, draw.Ahead, string(e.Reason))
+		default:
+			j.spend(c.now, to, draw.Quota, string(e.Reason))
 		}
 	}
 	c.now = to
 }
 
-func (c *cluster) cause(j *job) (draw.Cause, string) {
-	switch {
-	case j.pods > 0:
-		return draw.Runs, ""
-	case j.Phase.Holds():
-		return draw.Placement, ""
+func (j *job) spend(from, to time.Time, cause draw.Cause, text string) {
+	for i := range j.spans {
+		if j.spans[i].Cause == cause && j.spans[i].To.Equal(from) {
+			j.spans[i].To = to
+			return
+		}
 	}
-	e, _ := c.state.Explain(j.Key)
-	if e.Position > 1 {
-		return draw.Ahead, string(e.Reason)
-	}
-	return draw.Quota, string(e.Reason)
+	j.spans = append(j.spans, draw.Span{From: from, To: to, Cause: cause, Text: text})
 }
 
 // tree is what the quotas are now.

@@ -43,6 +43,7 @@ func Write(dir string, dashboard []Section) error {
 		"why":         why(),
 		"take-back":   takeBack(moments),
 		"dashboard":   panels,
+		"observe":     observed(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name+".svg"), p.File(), 0o644); err != nil {
 			return err
@@ -153,6 +154,17 @@ func why() *draw.Picture {
 	c.submit(16*time.Minute, "owner", "second", 4, 9*time.Minute)
 	c.until(time.Hour)
 	return c.life("train", "One job, by the cause of its wait")
+}
+
+// observed has a job that runs although the queue would have it wait for another one.
+func observed() *draw.Picture {
+	c := newCluster("Block")
+	c.quota("cluster", "", 0, 100)
+	c.quota("team", "cluster", 10, 10)
+	c.observe(0, "before", "team", 8, 6*time.Minute)
+	c.observe(time.Minute, "train", "team", 4, 8*time.Minute)
+	c.until(time.Hour)
+	return c.life("train", "An observed job runs, while the queue tells for how long it would wait")
 }
 
 // life of a job as a timeline.
