@@ -243,6 +243,22 @@ func TestBadChanges(t *testing.T) {
 	}
 }
 
+// A job that exceeds max is a fact as well.
+func TestAGreaterMax(t *testing.T) {
+	f, s := cluster(), admission.New(admission.Config{})
+	f.Quotas[1].Max, f.Quotas[1].Limit = amounts(5, 8), amounts(5, 8)
+	for i := range f.Quotas {
+		s.SetQuota(epoch, f.Quotas[i])
+	}
+	for i := range f.Queues {
+		s.UpsertQueue(epoch, f.Queues[i])
+	}
+	s.UpsertUnit(epoch, *job("n/large", "b", 6, time.Hour, 0))
+	s.Decide(epoch)
+	r := ask(t, virtual.FactsOf(s, admission.Config{}, epoch), &Changes{Max: []string{"b=cpu=8"}}, false)
+	require.Equal(t, map[string]string{"n/large": "- > +0s"}, fates(r))
+}
+
 // One more job that borrows is evicted for the owner of the quota, as any job is, and the owner waits no longer.
 func TestOneMoreJobCanBePreempted(t *testing.T) {
 	owner := job("ns/owner", "a", 4, time.Hour, 0)

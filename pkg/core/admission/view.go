@@ -134,14 +134,16 @@ func (s *State) Queues() (list []queue.Spec) {
 	return list
 }
 
-// Units are those that hold quota, and those that wait in line or for a time, in no order. A write in flight counts as
-// applied. It takes as long as to copy a pointer for each.
+// Units are those that hold quota, and those that wait in line, for a place in it, for a time, or on hold for their gang
+// group, in no order. A write in flight counts as applied. It takes as long as to copy a pointer for each.
 func (s *State) Units(now time.Time) []*unit.Unit {
 	list := make([]*unit.Unit, 0, len(s.roster.units))
 	for _, u := range s.roster.units {
-		inLine := u.group != nil && u.group.Notes.answer.Reason == "" // no check of an extension stops it
-		waits := inLine || u.parked == unit.ReasonBackoff && u.spec.RequeueAt.After(now)
-		if u.stage != transition.Over && !u.spec.Observed && (waits || u.mayHold()) {
+		in := u.spec
+		waits := u.group != nil && u.group.Notes.answer.Reason == "" || // no check of an extension stops it
+			u.parked == unit.ReasonQueueOverflow || u.parked == unit.ReasonBackoff && in.RequeueAt.After(now) ||
+			u.parked == unit.ReasonInactive && in.GangGroup != ""
+		if u.stage != transition.Over && !in.Observed && (waits || u.mayHold()) {
 			list = append(list, u.soon(now))
 		}
 	}

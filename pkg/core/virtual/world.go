@@ -162,6 +162,10 @@ func (w *World) confirm(write transition.Write) {
 	w.state.Settle(w.now, u.Key, write.Attempt(), transition.Confirmed)
 	switch write.(type) {
 	case *transition.Admit:
+		if write.Of().Preempts != "" { // a pod that starts says that this was not in vain
+			w.state.SetPod(w.now, u.Key, admission.Pod{UID: u.UID, Quota: u.Quota, Assigned: true})
+			w.state.DeletePod(w.now, u.Key, u.UID)
+		}
 		w.begin(&u, w.now)
 		w.watcher.Admitted(w.now, &u)
 	case *transition.Evict:

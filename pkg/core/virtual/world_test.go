@@ -21,6 +21,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,12 +159,11 @@ func (l *live) next(until time.Time) bool {
 	return true
 }
 
-// arrives makes a unit wait. Its size is a multiple of its pods.
-func (l *live) arrives(t *rapid.T, number int) {
-	key := fmt.Sprintf("ns/u%d", number)
+// arrive makes units wait that are alike, most often one. Their size is a multiple of their pods.
+func (l *live) arrive(t *rapid.T) {
 	pods := rapid.Int64Range(1, 4).Draw(t, "pods")
 	u := unit.Unit{
-		Key: key, UID: fmt.Sprint("uid-", number), Created: l.now, Active: true, Phase: unit.PhaseEnqueued, Pods: pods,
+		Created: l.now, Active: true, Phase: unit.PhaseEnqueued, Pods: pods,
 		Queue: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "queue"), MaxPriority: 9,
 		Priority: rapid.Int32Range(0, 2).Draw(t, "priority"), Request: cpu(pods * rapid.Int64Range(1, 3).Draw(t, "size")),
 		NonPreemptible: rapid.IntRange(0, 5).Draw(t, "kind") == 0,
@@ -172,15 +172,44 @@ func (l *live) arrives(t *rapid.T, number int) {
 	if rapid.IntRange(0, 4).Draw(t, "partial") == 0 && pods > 1 {
 		u.Sizes = unit.NewSizes([]unit.PodSetSize{{Count: pods, Least: 1, Request: u.Request}})
 	}
-	u.Consumer = unit.Consumer{Kind: "Job", Namespace: "ns", Name: key, UID: u.UID}
-	u.ConsumerManaged, u.OwnedByConsumer = true, true
-	l.state.SetConsumer(l.now, u.Consumer, true)
 	other := map[string]string{"a": "b", "b": "c", "c": "a"}[u.Quota]
 	if rapid.IntRange(0, 3).Draw(t, "several quotas") == 0 {
 		u.Quotas = u.Quota + "," + other
 	}
-	l.runs[key] = time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds")) * time.Second
-	l.units[key] = u
+	if gangs := rapid.SampledFrom([]string{"", "", "", "x", "y", "x,y"}).Draw(t, "gangs"); gangs != "" {
+		group := rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "gang group")
+		of := strings.NewReplacer("x", "x"+group, "y", "y"+group)
+		u.GangGroup, u.Gangs = of.Replace("x,y"), of.Replace(gangs)
+	}
+	number := 1
+	if rapid.IntRange(0, 9).Draw(t, "crowd") == 0 {
+		number = rapid.IntRange(1, 80).Draw(t, "number")
+	}
+	runs := rapid.SliceOfN(rapid.IntRange(1, 300), number, number).Draw(t, "seconds")
+	namespace := rapid.SampledFrom([]string{"ns", "other"}).Draw(t, "namespace")
+	for _, seconds := range runs {
+		l.adds(u, namespace, time.Duration(seconds)*time.Second)
+	}
+}
+
+// suspend a unit, which gives back what it holds and waits for its owner.
+func (l *live) suspend(t *rapid.T) {
+	if keys := slices.Sorted(maps.Keys(l.units)); len(keys) > 0 && rapid.IntRange(0, 5).Draw(t, "suspends") == 0 {
+		key := rapid.SampledFrom(keys).Draw(t, "suspended")
+		u := l.units[key]
+		u.Active = false
+		l.units[key] = u
+		l.state.UpsertUnit(l.now, u)
+	}
+}
+
+func (l *live) adds(u unit.Unit, namespace string, runs time.Duration) {
+	u.UID = fmt.Sprint("u", len(l.runs))
+	u.Key = namespace + "/" + u.UID
+	u.Consumer = unit.Consumer{Kind: "Job", Namespace: namespace, Name: u.UID, UID: u.UID}
+	u.ConsumerManaged, u.OwnedByConsumer = true, true
+	l.state.SetConsumer(l.now, u.Consumer, true)
+	l.runs[u.Key], l.units[u.Key] = runs, u
 	l.state.UpsertUnit(l.now, u)
 }
 
@@ -206,6 +235,10 @@ func drawLive(t *rapid.T) *live {
 		spec := queue.Spec{
 			Name: name, MaxPending: -1, MaxAdmitted: -1, Threshold: 1,
 			Policy: rapid.SampledFrom([]string{"Priority", "FIFO", "Block", "Intelligent"}).Draw(t, "policy"),
+		}
+		if bounded := rapid.IntRange(0, 9).Draw(t, "bounded"); bounded < 3 {
+			spec.MaxPending = rapid.SampledFrom([]int32{-1, 3}).Draw(t, "max pending")
+			spec.PerNamespace = &queue.NamespaceBounds{MaxPending: int32(bounded) + 1, MaxAdmitted: int32(bounded)*2 - 1}
 		}
 		spec.Preemption.Reclaim = rapid.SampledFrom([]queue.Victims{
 			queue.VictimsNone, queue.VictimsOfLowerPriority, queue.VictimsAny,
@@ -240,8 +273,9 @@ func (l *live) restart() {
 func TestAWorldDoesWhatTheCoreDoes(t *testing.T) {
 	effort.Check(t, func(t *rapid.T) {
 		l := drawLive(t)
-		for i := range rapid.IntRange(1, effort.Steps(40)).Draw(t, "units") {
-			l.arrives(t, i)
+		for range rapid.IntRange(1, effort.Steps(40)).Draw(t, "arrivals") {
+			l.arrive(t)
+			l.suspend(t)
 			until := l.now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "gap")) * time.Second)
 			for l.next(until) {
 			}
@@ -267,3 +301,25 @@ func TestAWorldDoesWhatTheCoreDoes(t *testing.T) {
 		require.Equal(effort.Plain(t), l.starts, map[string]time.Time(found))
 	})
 }
+
+// A unit that lost its admission waits for the gangs of its group, though one of them is on hold.
+func TestAGangOnHold(t *testing.T) {
+	l := newLive()
+	l.setQuota(admission.Quota{Name: "q", Limit: cpu(9), Max: cpu(9)})
+	l.state.UpsertQueue(l.now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	for _, gang := range []string{"x", "y"} {
+		l.state.UpsertUnit(l.now, unit.Unit{
+			Key: "ns/" + gang, UID: gang, Queue: "q", Quota: "q", Created: l.now, Pods: 1, Request: cpu(1), Attempts: 1,
+			Active: gang == "y", Phase: unit.PhaseEnqueued, Stated: unit.Stated{GangGroup: "x,y", Gangs: gang},
+		})
+	}
+	l.settle()
+	found := watcher{}
+	w := virtual.New(virtual.FactsOf(l.state, config, l.now), l.now, forever, found)
+	for w.Step() {
+	}
+	require.Equal(t, l.starts, map[string]time.Time(found))
+	require.Empty(t, found)
+}
+
+func forever(*unit.Unit, time.Time) (time.Duration, bool) { return 0, false }
