@@ -102,7 +102,7 @@ type fates struct {
 func (c *Change) play(facts *virtual.Facts, changed bool) (*fates, error) {
 	f := &fates{ends: newEnds(&Question{Facts: facts, Now: c.Now, Runs: c.Runs}), of: map[string]Fate{}}
 	f.ends.draw = middle
-	w := virtual.New(facts, c.Now, f.ends.run, f)
+	w := f.ends.worlds.Begin(f.ends.run, f)
 	for {
 		if err := c.Step(changed, w.Now()); err != nil {
 			return nil, err

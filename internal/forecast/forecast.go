@@ -113,8 +113,9 @@ type ends struct {
 	question *Question
 	queues   map[string]*queue.Spec
 	// units as the facts have them: those of a world have no time limit.
-	units map[string]*unit.Unit
-	draw  int
+	units  map[string]*unit.Unit
+	worlds *virtual.Worlds
+	draw   int
 	// admitted is when the unit of the question was; zero for not yet.
 	admitted time.Time
 	// basis is what the end of each unit that holds quota rests on.
@@ -125,7 +126,7 @@ type ends struct {
 func newEnds(q *Question) *ends {
 	e := &ends{
 		question: q, queues: map[string]*queue.Spec{}, units: make(map[string]*unit.Unit, len(q.Facts.Units)),
-		basis: map[string]basis{},
+		basis: map[string]basis{}, worlds: virtual.Of(q.Facts, q.Now),
 	}
 	for _, u := range q.Facts.Units {
 		e.units[u.Key] = u
@@ -148,7 +149,7 @@ const (
 // world came if that took too long.
 func (e *ends) play(draw, worlds int) (at, stopped time.Time) {
 	e.draw, e.admitted, e.basis, e.limits, e.past = draw, time.Time{}, map[string]basis{}, 0, 0
-	w := virtual.New(e.question.Facts, e.question.Now, e.run, e)
+	w := e.worlds.Begin(e.run, e)
 	for e.admitted.IsZero() && w.Step() {
 		if e.admitted.IsZero() && e.question.Stop(worlds) {
 			return time.Time{}, w.Now()

@@ -145,7 +145,7 @@ func TestStop(t *testing.T) {
 		steps++
 		return steps > 10*(worlds+1)
 	}})
-	require.Equal(t, Answer{NotBefore: epoch.Add(11 * time.Hour), Limits: 11}, a)
+	require.Equal(t, Answer{NotBefore: epoch.Add(10 * time.Hour), Limits: 10}, a, "the first step is to learn the facts")
 }
 
 // A world in which nothing ends takes its time, too: it is made of all facts.
@@ -159,10 +159,15 @@ func TestStopBetweenWorlds(t *testing.T) {
 	require.Equal(t, Answer{Draws: 3, Endless: []string{"ns/a"}}, a)
 }
 
-// A unit behind another makes that not later, and the order of facts is of no meaning.
+// A unit behind another makes that not later, and the order of facts is of no meaning. Under Priority a smaller one can
+// make it later: nobody claims what that takes.
 func TestAUnitBehindDelaysNobody(t *testing.T) {
 	effort.Check(t, func(t *rapid.T) {
-		s := cluster(rapid.SampledFrom([]string{"FIFO", "Block"}).Draw(t, "policy"))
+		policy, least := rapid.SampledFrom([]string{"FIFO", "Block", "Priority"}).Draw(t, "policy"), int64(1)
+		if policy == "Priority" {
+			least = 10
+		}
+		s := cluster(policy)
 		var past []Ended
 		for range rapid.IntRange(0, 20).Draw(t, "past") {
 			past = append(past, Ended{User: "ns", Queue: "q", Limit: time.Hour,
@@ -180,7 +185,7 @@ func TestAUnitBehindDelaysNobody(t *testing.T) {
 		x.Created = epoch.Add(time.Second)
 		s.UpsertUnit(epoch, x)
 		before := ask(s, "ns/x", past...)
-		y := job("ns/y", rapid.Int64Range(1, 10).Draw(t, "behind"), time.Hour, 0)
+		y := job("ns/y", rapid.Int64Range(least, 10).Draw(t, "behind"), time.Hour, 0)
 		y.Created = epoch.Add(2 * time.Second)
 		s.UpsertUnit(epoch, y)
 		facts := factsOf(s)

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/recovery"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/unitbook"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 )
 
 // Publisher makes the snapshots that the scheduler's gate reads.
@@ -187,7 +189,7 @@ func (p *Publisher) goes(pods waitingPods, uid types.UID) (unit *unitbook.Record
 	if now.until = before.until; p.core.Sound() {
 		granted = false
 		p.core.Call(key, func(s *admission.State) {
-			granted, now.until = s.Holdings().Granted(key, string(uid)), admission.RunsUntil(s, key)
+			granted, now.until = s.Holdings().Granted(key, string(uid)), admission.Of(s, key, time.Time{}, life.RunsUntil)
 		})
 	}
 	if !granted {

@@ -17,14 +17,12 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 )
-
-// mostAdmissions bounds the admissions of one Decide, with growth and preemptions. It asks to be called again then.
-const mostAdmissions = 256
 
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
@@ -34,9 +32,9 @@ func (s *State) Decide(now time.Time) (plan transition.Plan) {
 	s.roster.settle(now)
 	s.progress.changed = s.progress.changed || s.pass.watch.Due(now)
 	s.roster.writeDue(now, &plan)
-	due := len(plan.Writes)
+	most := len(plan.Writes) + cmp.Or(s.roster.cfg.MostAdmissions, 256)
 	s.lines.refresh() // limits may follow from what units ask for
-	for s.progress.changed && len(plan.Writes)-due < mostAdmissions {
+	for s.progress.changed && len(plan.Writes) < most {
 		s.roster.settleBounds(now)
 		s.lines.refresh()
 		g, fault := s.pass.firstFitting(now)
@@ -61,7 +59,7 @@ func (s *State) Decide(now time.Time) (plan transition.Plan) {
 			}
 		}
 	}
-	plan.WakeAt = wakeAt(s, now)
+	plan.WakeAt = s.pass.wakeAt(now, s.roster)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.progress.panics = s.progress.panics, 0
 	plan.ClaimsEnded, s.pass.watch.Ended = s.pass.watch.Ended, 0
@@ -70,13 +68,13 @@ func (s *State) Decide(now time.Time) (plan transition.Plan) {
 }
 
 // wakeAt is when Decide wants to run again though nothing happens.
-func wakeAt(s *State, now time.Time) time.Time {
-	if s.progress.changed {
+func (p *pass) wakeAt(now time.Time, r *roster) time.Time {
+	if p.progress.changed {
 		return now
 	}
 	var at time.Time
-	if u, ok := s.roster.due.First(); ok {
+	if u, ok := r.due.First(); ok {
 		at = ordered.Later(now, u.dueAt.Time())
 	}
-	return ordered.Earlier(ordered.Earlier(at, s.roster.holdings.NextLate()), s.pass.watch.Next)
+	return ordered.Earlier(ordered.Earlier(at, r.holdings.NextLate()), p.watch.Next)
 }

@@ -635,7 +635,7 @@ func (w *world) checkHoldings(t require.TestingT) {
 	for key, u := range w.units {
 		require.Equal(t, ordered.MomentOf(u.growsSince), w.s.roster.units[key].growsSince, "%s began to ask for more", key)
 		if !w.s.roster.units[key].holding {
-			require.Zero(t, RunsUntil(w.s, key), "%s holds nothing", key)
+			require.Zero(t, Of(w.s, key, time.Time{}, life.RunsUntil), "%s holds nothing", key)
 		}
 	}
 	for _, name := range levelNames {
@@ -657,7 +657,7 @@ func (w *world) checkUntil(t require.TestingT, key string, open bool) {
 			until = w.counts(u).Add(most - u.Executed)
 		}
 	}
-	require.Equal(t, until, RunsUntil(w.s, key), "%s runs until then", key)
+	require.Equal(t, until, Of(w.s, key, time.Time{}, life.RunsUntil), "%s runs until then", key)
 }
 
 // checkGrants: pods go only while their unit is admitted and at its quota, and none is kept for which there is room.

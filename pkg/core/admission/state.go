@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
@@ -177,6 +178,16 @@ func (s *State) Foreseen(now time.Time, to *transition.Foresee, found bool, why 
 	if u.foresight.Found = found; !found {
 		u.own().foresight = nil
 		u.refuse(now, noNodesBackoff, unit.ReasonNoNodeFits, words.NoNodes(why))
+		s.roster.touch(u)
+		s.roster.settle(now)
+	}
+}
+
+// StandFor has the demand of a unit that waits include that of others, which the state does not know. They are decided
+// like it and behind it, and ask for this much.
+func (s *State) StandFor(now time.Time, key string, others resources.List) {
+	if u, ok := s.roster.units[key]; ok {
+		u.own().standsFor = others
 		s.roster.touch(u)
 		s.roster.settle(now)
 	}

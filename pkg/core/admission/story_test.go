@@ -902,7 +902,7 @@ func (st *story) listPods(a arguments) {
 	for _, word := range a.words {
 		line := word + ":"
 		for _, uid := range keysOf(st.pods[unitNamed(word)]) {
-			answer, until := "waits", RunsUntil(st.s, unitNamed(word))
+			answer, until := "waits", Of(st.s, unitNamed(word), time.Time{}, life.RunsUntil)
 			switch p := st.pods[unitNamed(word)][uid]; {
 			case p.Leaving:
 				answer = "leaves"

@@ -49,6 +49,8 @@ type Config struct {
 	ClaimAfter time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory
+	// MostAdmissions of one Decide, with growth and preemptions; 256 unless set. It asks to be called again then.
+	MostAdmissions int
 	// PartialAdmission has units admitted in less than the whole where their Sizes allow it.
 	PartialAdmission bool
 	// Order of the queues; nil is queue.FairOrder.

@@ -86,6 +86,8 @@ type tenure struct {
 	left time.Time
 	// foresight is of the nodes that its pods would find without its victims; nil if nobody asked.
 	foresight *reclaim.Foresight
+	// standsFor is what units behind it ask for that the state does not know.
+	standsFor resources.List
 	// front is how long it has waited at the front of its line.
 	front patience.Wait
 }
@@ -274,6 +276,7 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 		c.AskHeld(u.spec, u.held, &charges)
 	case u.waits() && u.group != nil:
 		c.AskWaiting(u.spec, &u.group.Notes.pool, &charges)
+		c.Asks = c.Asks.Add(u.standsFor)
 	case u.waits():
 		c.Less = charges.Idle
 	}

@@ -40,11 +40,6 @@ func (s *State) Releases(unitKey string) bool {
 	return ok && u.confirmed() && u.spec.Phase.Releases()
 }
 
-// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end at that time.
-func RunsUntil(s *State, unitKey string) time.Time {
-	return Of(s, unitKey, time.Time{}, life.RunsUntil)
-}
-
 // Of answers what is asked about a unit that is admitted; of no other one.
 func Of[T any](s *State, unitKey string, now time.Time, ask func(*life.Facts) T) (answer T) {
 	if u, ok := s.roster.units[unitKey]; ok && u.confirmed() {
@@ -134,8 +129,8 @@ func (s *State) Queues() (list []queue.Spec) {
 	return list
 }
 
-// Units are those that hold quota, and those that wait in line, for a place in it, for a time, or on hold for their gang
-// group, in no order. A write in flight counts as applied. It takes as long as to copy a pointer for each.
+// Units are those that hold quota, and those that wait in line, for a place in it or for a time. Others may wait for a
+// unit on hold of their gang group. A write in flight counts as applied. It takes as long as to copy a pointer for each.
 func (s *State) Units(now time.Time) []*unit.Unit {
 	list := make([]*unit.Unit, 0, len(s.roster.units))
 	for _, u := range s.roster.units {

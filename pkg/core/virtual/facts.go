@@ -19,7 +19,6 @@ package virtual
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -27,7 +26,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -65,38 +63,4 @@ func withoutUnits(q *admission.Quota, asked *resources.Sum, r ledger.Reading) ad
 		out.Requested = q.Requested.Add(asked.List()) // state takes out of it the amounts that units hold
 	}
 	return out
-}
-
-// state that knows the facts, and of units what edit leaves.
-func (f *Facts) state(now time.Time, edit func(*unit.Unit)) *admission.State {
-	s := admission.New(f.Config)
-	for i := range f.Queues {
-		s.UpsertQueue(now, f.Queues[i])
-	}
-	units, holds := make([]unit.Unit, len(f.Units)), map[string]*resources.Sum{}
-	for i, u := range f.Units {
-		units[i] = *u
-		if edit(&units[i]); transition.StageOf(u) == transition.Admitted {
-			if holds[u.Quota] == nil {
-				holds[u.Quota] = &resources.Sum{}
-			}
-			holds[u.Quota].Add(units[i].Wants())
-		}
-	}
-	for i := range f.Quotas {
-		q := f.Quotas[i]
-		if sum := holds[q.Name]; sum != nil {
-			q.Requested = q.Requested.Sub(sum.List())
-		}
-		q.Requested = q.Requested.Floor0()
-		s.SetQuota(now, q)
-	}
-	slices.SortFunc(units, func(a, b unit.Unit) int { return strings.Compare(a.Key, b.Key) })
-	for i := range units {
-		if units[i].ConsumerManaged {
-			s.SetConsumer(now, units[i].Consumer, true)
-		}
-		s.UpsertUnit(now, units[i])
-	}
-	return s
 }

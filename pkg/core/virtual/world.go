@@ -26,9 +26,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -54,6 +52,11 @@ type World struct {
 	// ends are those of the units that hold quota.
 	ends map[string]*event
 	made int
+	// apart and crowds are those that the state does not know yet. members are of crowds of which the state knows some, by
+	// the keys of these.
+	apart   []*unit.Unit
+	crowds  [][]*unit.Unit
+	members map[string]*members
 	// Decisions counts the calls of Decide.
 	Decisions int
 }
@@ -67,44 +70,12 @@ type event struct {
 }
 
 // New returns a world that goes on from facts, which are those of a time.
-func New(f *Facts, now time.Time, run Run, w Watcher) *World {
-	simple := *f
-	simple.Config.ExplainAfter = 100 * 365 * 24 * time.Hour // nobody is told
-	simple.Config.Rules = life.Config{Selects: f.Config.Rules.Selects}
-	simple.Queues = make([]queue.Spec, len(f.Queues))
-	for i, q := range f.Queues {
-		q.AdmissionChecks, q.Timeouts, q.Execution, q.HeartbeatTimeout = nil, nil, queue.ExecutionTimes{}, 0
-		q.MostEvictions = 0
-		simple.Queues[i] = q
-	}
-	world := &World{
-		now: now, run: run, watcher: w, ends: map[string]*event{},
-		events: ordered.NewDue(func(e *event) ordered.Moment { return e.at }, func(a, b *event) int {
-			return a.number - b.number
-		}),
-	}
-	world.state = simple.state(now, undisturbed)
-	for _, u := range f.Units {
-		if transition.StageOf(u) == transition.Admitted {
-			world.begin(u, u.Admitted)
-		}
-	}
-	return world
-}
-
-// undisturbed takes out of a unit all that only its pods and checks would change. Its job is there to the end.
-func undisturbed(u *unit.Unit) {
-	u.KindUnlisted, u.Expected, u.Checks, u.Said = false, unit.Expected{}, nil, nil
-	u.TemplatesWritten, u.Heartbeat, u.MaximumExecution, u.ResizePending = false, time.Time{}, 0, 0
-	if transition.StageOf(u) == transition.Admitted {
-		u.Phase, u.Ready, u.NotReadySince = unit.PhaseRunning, true, time.Time{}
-	}
-}
+func New(f *Facts, now time.Time, run Run, w Watcher) *World { return Of(f, now).Begin(run, w) }
 
 // Now is the time of the world.
 func (w *World) Now() time.Time { return w.now }
 
-// State of the world, to be read, or changed before the first step.
+// State of the world. Of units that wait and that are decided alike it knows the first ones.
 func (w *World) State() *admission.State { return w.state }
 
 // At has something happen to the state at a time, not before now.
@@ -113,8 +84,12 @@ func (w *World) At(at time.Time, do func(*admission.State)) {
 }
 
 // Step decides until nothing more is decided now, and moves on to the time when something happens next, which then
-// happens. Without such a time it says so.
+// happens. Without such a time it says so. While there are facts that the world does not know yet, it learns a part of
+// them instead.
 func (w *World) Step() (more bool) {
+	if w.gather() {
+		return true
+	}
 	wake := w.decide()
 	first, some := w.events.First()
 	switch {
@@ -162,6 +137,7 @@ func (w *World) confirm(write transition.Write) {
 	w.state.Settle(w.now, u.Key, write.Attempt(), transition.Confirmed)
 	switch write.(type) {
 	case *transition.Admit:
+		w.admitted(u.Key)
 		if write.Of().Preempts != "" { // a pod that starts says that this was not in vain
 			w.state.SetPod(w.now, u.Key, admission.Pod{UID: u.UID, Quota: u.Quota, Assigned: true})
 			w.state.DeletePod(w.now, u.Key, u.UID)
