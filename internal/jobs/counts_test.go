@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/podtemplate"
 )
 
 // TestAnOperatorKeepsToItsBounds: a number outside of the bounds that a job names is not the number of its pods.
@@ -66,5 +67,75 @@ func TestAnOperatorKeepsToItsBounds(t *testing.T) {
 			require.Len(t, sets, 2)
 			require.Equal(t, tc.want, sets[1].Count)
 		})
+	}
+}
+
+// TestSparkStartsWithTheGreatest: fields of the application go before the configuration of Spark. With dynamic
+// allocation Spark starts the greatest of three numbers. An application that names none needs one executor at its first
+// task.
+func TestSparkStartsWithTheGreatest(t *testing.T) {
+	kind, ok := jobkind.Find("SparkApplication.v1beta2.sparkoperator.k8s.io")
+	require.True(t, ok)
+	const on = "spark.dynamicAllocation.enabled: 'true'"
+	for _, tc := range []struct {
+		name, spec string
+		want       int32
+	}{
+		{"nothing", "executor: {}", 1},
+		{"instances", "executor: {instances: 3}", 3},
+		{"instances of the configuration", "executor: {}, sparkConf: {spark.executor.instances: '3'}", 3},
+		{"instances of both", "executor: {instances: 2}, sparkConf: {spark.executor.instances: '3'}", 2},
+		{"no instances", "executor: {instances: 0}", 0},
+		{"switched off", "executor: {instances: 2}, dynamicAllocation: {enabled: false, minExecutors: 4}", 2},
+		{"not switched on", "executor: {instances: 2}, dynamicAllocation: {minExecutors: 4}", 2},
+		{"dynamic", "executor: {}, dynamicAllocation: {enabled: true}", 1},
+		{"dynamic, none at first", "executor: {}, dynamicAllocation: {enabled: true, initialExecutors: 0}", 1},
+		{"minimum", "executor: {}, dynamicAllocation: {enabled: true, minExecutors: 2}", 2},
+		{"initial", "executor: {}, dynamicAllocation: {enabled: true, minExecutors: 2, initialExecutors: 5}", 5},
+		{"initial below the minimum",
+			"executor: {}, dynamicAllocation: {enabled: true, minExecutors: 4, initialExecutors: 2}", 4},
+		{"instances above both",
+			"executor: {instances: 7}, dynamicAllocation: {enabled: true, minExecutors: 2, initialExecutors: 5}", 7},
+		{"instances below both", "executor: {instances: 1}, dynamicAllocation: {enabled: true, minExecutors: 2}", 2},
+		{"configured instances above both",
+			"executor: {}, dynamicAllocation: {enabled: true}, sparkConf: {spark.executor.instances: '6'}", 6},
+		{"switched on by the configuration", "executor: {instances: 2}, sparkConf: {" + on + "}", 2},
+		{"all of the configuration", "executor: {}, sparkConf: {" + on + `,
+			spark.dynamicAllocation.minExecutors: '2', spark.dynamicAllocation.initialExecutors: '5'}`, 5},
+		{"configuration without a switch", "executor: {}, sparkConf: {spark.dynamicAllocation.minExecutors: '5'}", 1},
+		{"fields that are off do not count", "executor: {}, dynamicAllocation: {enabled: false, minExecutors: 9}, " +
+			"sparkConf: {" + on + ", spark.dynamicAllocation.minExecutors: '2'}", 2},
+		{"a field before the configuration", "executor: {}, dynamicAllocation: {enabled: true, minExecutors: 2}, " +
+			"sparkConf: {spark.dynamicAllocation.minExecutors: '9'}", 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			sets, err := Open(kind, object(t, "spec: {driver: {}, "+tc.spec+"}")).PodSets()
+			require.NoError(t, err)
+			require.Len(t, sets, 2)
+			require.Equal(t, tc.want, sets[1].Count)
+		})
+	}
+	for _, text := range []string{"-1", "many", "1e3", "99999999999999999999", ""} {
+		_, err := Open(kind, object(t, "spec: {driver: {}, executor: {}, sparkConf: {spark.executor.instances: '"+
+			text+"'}}")).PodSets()
+		require.ErrorIs(t, err, podtemplate.ErrMalformed, text)
+	}
+}
+
+// TestExecutorsThatHaveToBeReady: with dynamic allocation Spark may give back all executors but the minimum.
+func TestExecutorsThatHaveToBeReady(t *testing.T) {
+	kind, ok := jobkind.Find("SparkApplication.v1beta2.sparkoperator.k8s.io")
+	require.True(t, ok)
+	for spec, want := range map[string]int64{
+		"executor: {}":             2,
+		"executor: {instances: 3}": 4,
+		"executor: {instances: 3}, dynamicAllocation: {minExecutors: 2}":                                           4,
+		"executor: {instances: 3}, dynamicAllocation: {enabled: true}":                                             1,
+		"executor: {instances: 3}, dynamicAllocation: {enabled: true, minExecutors: 2}":                            3,
+		"executor: {}, sparkConf: {spark.executor.instances: '3'}":                                                 4,
+		"executor: {}, sparkConf: {spark.dynamicAllocation.enabled: 'true'}":                                       1,
+		"executor: {}, dynamicAllocation: {enabled: true}, sparkConf: {spark.dynamicAllocation.minExecutors: '2'}": 3,
+	} {
+		require.Equal(t, want, kind.All.Number(object(t, "spec: {driver: {}, "+spec+"}").Object), spec)
 	}
 }

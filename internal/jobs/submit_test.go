@@ -139,11 +139,12 @@ func mutate(random *rand.Rand, object map[string]any) bool {
 var replacements = []any{
 	true, false, "", "true", "SidecarMode", "K8sJobMode", "HTTPMode", "InOrder", nil, int64(0), int64(2), map[string]any{},
 	map[string]any{"enabled": true}, map[string]any{"startupPolicyOrder": "InOrder"}, []any{},
+	map[string]any{"spark.dynamicAllocation.enabled": "true"},
 }
 
 var fieldsOfConditions = []string{
 	"enableInTreeAutoscaling", "submissionMode", "dynamicAllocation", "startupPolicy", "dependsOn", "minReplicas",
-	"replicas",
+	"replicas", "sparkConf",
 }
 
 func collect(random *rand.Rand, fields map[string]any, depth int, places *[]func()) {

@@ -288,6 +288,9 @@ func sources(terms []jobkind.Term) (all []jobkind.Source) {
 	for i := range terms {
 		all = append(append(all, terms[i].Field, terms[i].Less, terms[i].LessIndexes), terms[i].AtLeast...)
 		all = append(all, sources(terms[i].Least)...)
+		if c := terms[i].Computed; c != nil {
+			all = append(all, c.Reads...)
+		}
 	}
 	return all
 }

@@ -19,6 +19,7 @@ package jobkind
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -374,7 +375,9 @@ func (c *compiler) counts(at *field.Path, rules []CountRule) []Term {
 }
 
 func (c *compiler) count(at *field.Path, r *CountRule) {
-	if r.Field == "" && len(r.Least) == 0 && r.Default == nil || r.Field != "" && len(r.Least) > 0 {
+	if r.Computed != "" {
+		c.computedCount(at, r)
+	} else if r.Field == "" && len(r.Least) == 0 && r.Default == nil || r.Field != "" && len(r.Least) > 0 {
 		c.invalid(at, "", "it has either field, or least, or a default alone")
 	}
 	if r.Default != nil && *r.Default < 0 {
@@ -392,6 +395,18 @@ func (c *compiler) count(at *field.Path, r *CountRule) {
 			continue
 		}
 		c.count(at.Child("least").Index(i), &r.Least[i])
+	}
+}
+
+// computedCount wants code that exists, and nothing that stands in its place.
+func (c *compiler) computedCount(at *field.Path, r *CountRule) {
+	if _, known := podset.ComputedCounts[r.Computed]; !known {
+		names := slices.Sorted(maps.Keys(podset.ComputedCounts))
+		c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, names))
+	}
+	alone := CountRule{Computed: r.Computed}
+	if !reflect.DeepEqual(*r, alone) {
+		c.invalid(at.Child("computed"), r.Computed, "it stands alone")
 	}
 }
 

@@ -72,15 +72,15 @@ func field(of expression, name string) expression {
 	}
 }
 
-// has is true if the last field is there. The field before it has to be an object, or it is an error.
+// has is true if the last field is there. A field before it has to be there, or it is an error.
 func has(of expression, name string) expression {
 	return func(s scope) (any, error) {
 		value, err := of(s)
 		if err != nil {
 			return nil, err
 		}
-		fields, isObject := value.(map[string]any)
-		if !isObject {
+		fields, _ := value.(map[string]any)
+		if _, isList := value.([]any); isList {
 			return nil, errAbsent
 		}
 		_, there := fields[name]

@@ -298,6 +298,10 @@ func (s *Found) unbounded(t *Term) (n int64, there bool, err error) {
 		}
 		return n - t.LessConstant, true, nil
 	}
+	if t.Computed != nil {
+		n, err = t.Computed.Number(s.Job)
+		return n, true, err
+	}
 	n, found, err := s.Number(t.Field)
 	switch {
 	case err != nil:

@@ -141,6 +141,8 @@ type CountRule struct {
 	LessConstant int64 `json:"lessConstant,omitempty"`
 	// Least is the least of these, in place of Field.
 	Least []CountRule `json:"least,omitempty"`
+	// Computed names the code that has the number, in place of Field.
+	Computed string `json:"computed,omitempty"`
 	// AtLeast are fields that hold numbers which this one is not below; one that is absent bounds nothing.
 	AtLeast []string `json:"atLeast,omitempty"`
 }

@@ -76,6 +76,7 @@ type Term struct {
 	LessConstant int64
 	Least        []Term
 	AtLeast      []Source
+	Computed     *ComputedCount
 }
 
 // Partial is a PartialRule that was checked.
@@ -197,8 +198,12 @@ func TermsOf(rules []CountRule) (terms []Term) {
 		for _, text := range r.AtLeast {
 			atLeast = append(atLeast, sourceOf(text))
 		}
+		var computed *ComputedCount
+		if code, known := ComputedCounts[r.Computed]; known {
+			computed = &code
+		}
 		terms = append(terms, Term{
-			Field: sourceOf(r.Field), Less: sourceOf(r.Less), LessIndexes: sourceOf(r.LessIndexes),
+			Computed: computed, Field: sourceOf(r.Field), Less: sourceOf(r.Less), LessIndexes: sourceOf(r.LessIndexes),
 			ByDefault: r.Default, LessConstant: r.LessConstant, Least: TermsOf(r.Least), AtLeast: atLeast,
 		})
 	}

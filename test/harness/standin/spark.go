@@ -52,8 +52,8 @@ const (
 // executors, replaces failed ones, and deletes them at its end or deletion. Facts are from the controller and the
 // webhook in kubeflow/spark-operator; for Spark itself see sparkPod. An older operator is the CRD without suspend.
 //
-// Left out: INVALIDATING (a new spec restarts a running application), restarts, time to live, dynamic allocation,
-// Services, monitoring, and batch schedulers that create PodGroups.
+// Left out: INVALIDATING (a new spec restarts a running application), restarts, time to live, Services and monitoring.
+// Also left out: batch schedulers that create PodGroups, and executors that come and go with the tasks.
 type sparkApplications struct{ base }
 
 func (o *sparkApplications) kind() schema.GroupVersionKind { return sparkApplicationKind }
@@ -272,7 +272,11 @@ func (o *sparkApplications) makeExecutors(
 		last = max(last, sparkExecutorNumber(pod.Name))
 	}
 	lives := func(pod corev1.Pod) bool { return !failed(pod) && pod.DeletionTimestamp == nil }
-	for range sparkExecutors(app) - count(pods, lives) {
+	wanted, err := sparkExecutors(app)
+	if err != nil {
+		return err
+	}
+	for range wanted - count(pods, lives) {
 		last++
 		template, err := sparkPod(app, sparkExecutor)
 		if err != nil {

@@ -97,7 +97,54 @@ func mebibytes(amount string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSuffix(amount, "m"), 10, 64)
 }
 
-// sparkExecutors is the number that the driver asks for at its start.
-func sparkExecutors(app *unstructured.Unstructured) int64 {
-	return numberOr(1, app.Object, "spec", "executor", "instances")
+// sparkExecutors is the number that the driver asks for until tasks wait. Facts: "Dynamic Resource Allocation" and
+// "Configuration" in the documentation of Spark. With none at its start, the first task has it ask for one.
+func sparkExecutors(app *unstructured.Unstructured) (int64, error) {
+	properties := sparkProperties(app)
+	if properties[sparkDynamic+"enabled"] != "true" {
+		return sparkNumber(properties, "spark.executor.instances", 1)
+	}
+	least, err := sparkNumber(properties, sparkDynamic+"minExecutors", 0)
+	if err != nil {
+		return 0, err
+	}
+	first, err := sparkNumber(properties, sparkDynamic+"initialExecutors", least)
+	if err != nil {
+		return 0, err
+	}
+	instances, err := sparkNumber(properties, "spark.executor.instances", 0)
+	return max(least, first, instances, 1), err
+}
+
+const sparkDynamic = "spark.dynamicAllocation."
+
+// sparkProperties are those that the operator passes to spark-submit. Its fields come after sparkConf, and the last
+// value of a property counts. Fact: the arguments that kubeflow/spark-operator builds.
+func sparkProperties(app *unstructured.Unstructured) map[string]string {
+	properties := merged(texts(app.Object, "spec", "sparkConf"))
+	set := func(property string, path ...string) {
+		if n, found, _ := unstructured.NestedInt64(app.Object, path...); found {
+			properties[property] = itoa(n)
+		}
+	}
+	set("spark.executor.instances", "spec", "executor", "instances")
+	if flag(app.Object, "spec", "dynamicAllocation", "enabled") {
+		properties[sparkDynamic+"enabled"] = "true"
+		for _, name := range []string{"initialExecutors", "minExecutors", "maxExecutors"} {
+			set(sparkDynamic+name, "spec", "dynamicAllocation", name)
+		}
+	}
+	return properties
+}
+
+func sparkNumber(properties map[string]string, key string, absent int64) (int64, error) {
+	text, found := properties[key]
+	if !found {
+		return absent, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", key, err)
+	}
+	return n, nil
 }
