@@ -59,7 +59,7 @@ func (d Driver) check(job *Job) error {
 		asked, known bool
 	}{
 		{"a queue", job.Queue != "", d.queues},
-		{"a quota", job.Quota != "" || len(job.Quotas) > 0, d.Driver == "koord"},
+		{"a quota", job.Quota != "" || len(job.Quotas) > 0 || job.NoQuota, d.Driver == "koord"},
 		{"a priority class", job.PriorityClass != "", d.priorities},
 		{"a run time", job.MaxRunTime != 0, d.limits},
 		{"a job that is not preempted", job.NonPreemptible, d.nonPreemptible},
@@ -113,7 +113,12 @@ const maxSeconds = 1<<31 - 1
 
 // checkIdentity: gangs and applications are named by the object.
 func (w *work) checkIdentity() error {
-	if err := checkName("metadata.name", w.name()); err != nil {
+	what, name := "metadata.name", w.name()
+	prefix := w.text("metadata", "generateName")
+	if name == "" && prefix != "" && !w.driver.needsName && w.job.Gang == nil {
+		what, name = "metadata.generateName", prefix+"x"
+	}
+	if err := checkName(what, name); err != nil {
 		return err
 	}
 	if namespace := w.text("metadata", "namespace"); namespace != "" {

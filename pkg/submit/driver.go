@@ -45,6 +45,8 @@ type Options struct {
 	// KubernetesAPI is the version of scheduling.k8s.io that the driver k8s writes, and needed for it: v1alpha2 of
 	// Kubernetes 1.36, or v1beta1 of Kubernetes 1.37.
 	KubernetesAPI string
+	// Kinds of jobs that are not built in. They take the place of built-in kinds of the same name.
+	Kinds []Kind
 }
 
 // Driver writes the labels of one queue system. Its methods change no argument, and depend only on their arguments.
@@ -63,6 +65,8 @@ type system struct {
 	suspends bool
 	// needsQueue: the system does nothing for a job without a queue.
 	needsQueue bool
+	// needsName: the name of the object is a part of its labels.
+	needsName bool
 	// needsPods: labels of the object alone do nothing.
 	needsPods bool
 	// labels of the object, and of all pods.
@@ -77,7 +81,7 @@ var systems = map[string]system{
 		suspends: true, labels: koordLabels, groups: koordGroups,
 	},
 	"yunikorn": {
-		scheduler: "yunikorn", queues: true, nonPreemptible: true, needsPods: true,
+		scheduler: "yunikorn", queues: true, nonPreemptible: true, needsName: true, needsPods: true,
 		labels: yunikornLabels, groups: yunikornGroups,
 	},
 	"kueue": {

@@ -272,3 +272,101 @@ func TestTypedObjects(t *testing.T) {
 		t.Errorf("have %+v %v", out, err)
 	}
 }
+
+// train is a kind that only its users know. One expression is beyond what the library reads.
+const train = `
+apiVersion: example.com/v1
+kind: Train
+resource: trains
+suspend: {field: .spec.paused}
+podSets:
+- {name: cars, path: .spec, count: [{field: .cars}], template: .template, later: %s}
+state: {}
+pods: {label: example.com/train}
+`
+
+// TestDescribedKinds: a description makes a kind known, and takes the place of a built-in kind.
+func TestDescribedKinds(t *testing.T) {
+	object := Object{"apiVersion": "example.com/v1", "kind": "Train", "metadata": Object{"name": "t"},
+		"spec": Object{"cars": int64(2), "template": Object{"spec": Object{}}}}
+	if _, _, err := driverOf(t, "koord").Label(Job{Quota: "a"}, object); !errors.Is(err, ErrUnknownKind) {
+		t.Errorf("without a description: %v", err)
+	}
+	if _, err := ReadKind([]byte("kind: Train"), nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("without an apiVersion: %v", err)
+	}
+	rich := fmt.Sprintf(train, "size(self.spec) > 1")
+	if _, err := ReadKind([]byte(rich), nil); err == nil {
+		t.Error("an expression that the library cannot read is no error")
+	}
+	never := func(string) (*podset.Condition, error) { return nil, nil }
+	for _, c := range []struct {
+		text    string
+		compile func(string) (*podset.Condition, error)
+	}{{fmt.Sprintf(train, "'false'"), nil}, {rich, never}} {
+		kind, err := ReadKind([]byte(c.text), c.compile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		driver, err := New(Options{Driver: "koord", Kinds: []Kind{kind}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		labelled, _, err := driver.Label(Job{Quota: "a"}, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string]any{
+			".spec.paused": true, ".spec.template.spec.schedulerName": "koord-scheduler",
+		} {
+			if have := podset.Lookup(labelled, podset.PathOf(path)); have != want {
+				t.Errorf("%s: have %v, want %v", path, have, want)
+			}
+		}
+		at := podset.Path{"spec", "template", "metadata", "labels", koordQuota}
+		if podset.Lookup(labelled, at) != "a" {
+			t.Errorf("its pods are not charged: %v", labelled)
+		}
+	}
+}
+
+// TestANameOfTheServer: the object may leave its name to the API server, unless the name is a part of what is written.
+func TestANameOfTheServer(t *testing.T) {
+	object := readObject(t, "testdata/jobs/job.yaml")
+	object["metadata"] = Object{"generateName": "train-"}
+	for driver, jobs := range map[string]map[error]Job{
+		"koord":    {nil: {Quota: "a"}, ErrInvalid: {Quota: "a", Gang: &Gang{}}},
+		"kueue":    {nil: {Queue: "a"}},
+		"yunikorn": {ErrInvalid: {Queue: "root.a"}},
+	} {
+		for want, job := range jobs {
+			if _, _, err := driverOf(t, driver).Label(job, object); !errors.Is(err, want) {
+				t.Errorf("%s: have %v, want %v", driver, err, want)
+			}
+		}
+	}
+	object["metadata"] = Object{"generateName": "Train_"}
+	if _, _, err := driverOf(t, "koord").Label(Job{}, object); !errors.Is(err, ErrInvalid) {
+		t.Errorf("have %v, want %v", err, ErrInvalid)
+	}
+}
+
+// TestAQueueWithoutAQuota: the quota is that of the namespace.
+func TestAQueueWithoutAQuota(t *testing.T) {
+	object := readObject(t, "testdata/jobs/job.yaml")
+	labelled, _, err := driverOf(t, "koord").Label(Job{Queue: "express", NoQuota: true}, object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := podset.StringMap(podset.Lookup(labelled, podset.PathOf(".metadata.labels")))
+	if have[koordQueue] != "express" || have[koordQuota] != "" {
+		t.Errorf("labels: %v", have)
+	}
+	for driver, job := range map[string]Job{
+		"koord": {Queue: "express", Quota: "a", NoQuota: true}, "kueue": {Queue: "express", NoQuota: true},
+	} {
+		if _, _, err := driverOf(t, driver).Label(job, object); err == nil {
+			t.Errorf("%s: no error", driver)
+		}
+	}
+}

@@ -73,15 +73,32 @@ podSets:
    labels: $.metadata.labels, annotations: $.metadata.annotations}
 `
 
+// Kind is a description of a kind of jobs.
+type Kind struct{ *kind }
+
+// ReadKind reads a description as the configuration of the queue has it. "kubectl jobqueue kinds test" checks one.
+// compile gets the text of each expression, and returns nil for an empty text. If compile is nil, expressions may use
+// the part of CEL that package condition has.
+func ReadKind(text []byte, compile func(text string) (*podset.Condition, error)) (Kind, error) {
+	if compile == nil {
+		compile = condition.Compile
+	}
+	k, err := readKind(text, compile)
+	if err == nil && (k.APIVersion == "" || k.Kind == "") {
+		err = fmt.Errorf("description of a kind: %w: it needs apiVersion and kind", ErrInvalid)
+	}
+	return Kind{k}, err
+}
+
 // readKind reads a descriptor that the queue has checked.
-func readKind(text []byte) (*kind, error) {
+func readKind(text []byte, read func(text string) (*podset.Condition, error)) (*kind, error) {
 	k := &kind{}
 	if err := yaml.Unmarshal(text, k); err != nil {
 		return nil, err
 	}
 	var failed []error
 	compile := func(text string) *podset.Condition {
-		c, err := condition.Compile(text)
+		c, err := read(text)
 		failed = append(failed, err)
 		return c
 	}
@@ -107,7 +124,7 @@ var builtin = sync.OnceValues(func() ([]*kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	dask, err := readKind([]byte(daskJob))
+	dask, err := readKind([]byte(daskJob), condition.Compile)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +137,7 @@ var builtin = sync.OnceValues(func() ([]*kind, error) {
 		if name == "pod.yaml" {
 			text = []byte(pod)
 		}
-		k, err := readKind(text)
+		k, err := readKind(text, condition.Compile)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -129,18 +146,22 @@ var builtin = sync.OnceValues(func() ([]*kind, error) {
 	return all, nil
 })
 
-func kindOf(object Object) (*kind, error) {
+// kindOf an object is one of those that are described, or a built-in one.
+func kindOf(object Object, described []Kind) (*kind, error) {
 	version, _ := object["apiVersion"].(string)
 	name, _ := object["kind"].(string)
 	all, err := builtin()
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(k *kind) bool { return k.APIVersion == version && k.Kind == name })
-	if i < 0 {
-		return nil, fmt.Errorf("%w: apiVersion %.100q, kind %.100q", ErrUnknownKind, version, name)
+	is := func(k *kind) bool { return k != nil && k.APIVersion == version && k.Kind == name }
+	if i := slices.IndexFunc(described, func(k Kind) bool { return is(k.kind) }); i >= 0 {
+		return described[i].kind, nil
 	}
-	return all[i], nil
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], nil
+	}
+	return nil, fmt.Errorf("%w: apiVersion %.100q, kind %.100q", ErrUnknownKind, version, name)
 }
 
 // gangs says whether a job of the kind can be a gang: it has all its pods at once. Pods of a Workflow come in turn. A

@@ -76,6 +76,10 @@ func checkKoordPath(path string) error {
 // given one later; the queue finds a path that leads elsewhere.
 func koordQuotaOf(w *work) (quota, path string, err error) {
 	switch {
+	case w.job.NoQuota && (w.job.Quota != "" || len(w.job.Quotas) > 0 || w.driver.isKoordPath(w.job.Queue)):
+		return "", "", fmt.Errorf("no quota: %w: the job names one", ErrInvalid)
+	case w.job.NoQuota:
+		return "", "", nil
 	case len(w.job.Quotas) > 0:
 		return w.job.Quotas[0], "", checkQuotas(w)
 	case !w.driver.isKoordPath(w.job.Queue):
@@ -123,6 +127,8 @@ func koordLabels(w *work) (own, pods Metadata, err error) {
 	}
 	if quota != "" {
 		labels[koordQuota] = quota
+	}
+	if w.job.Queue != "" || quota != "" {
 		w.forget(koordQueue, koordPath, koordQuotas) // a user might have named another
 	}
 	if w.job.NonPreemptible {

@@ -38,7 +38,7 @@ type work struct {
 
 // open checks the job, and copies the object.
 func (d Driver) open(job *Job, object Object) (*work, error) {
-	k, err := kindOf(object)
+	k, err := kindOf(object, d.Kinds)
 	if err != nil {
 		return nil, err
 	}

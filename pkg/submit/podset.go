@@ -43,7 +43,7 @@ type PodSet struct {
 // PodSets are the groups of pods of a job, in the order in which the queue has them. A group that has the template of
 // another one is a part of that. A TrainJob has none: its pods are described by its runtime.
 func PodSets(object Object) ([]PodSet, error) {
-	k, err := kindOf(object)
+	k, err := kindOf(object, nil)
 	if err != nil {
 		return nil, err
 	}

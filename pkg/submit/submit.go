@@ -26,7 +26,8 @@ package submit
 import "time"
 
 // Job says about an object what a queueing system has to know. The name and the namespace are those of the object. Both
-// have to be final: a second attempt at a job needs a name of its own.
+// have to be final: a second attempt at a job needs a name of its own. An object with generateName in place of a name
+// is an ErrInvalid if the driver names an application or a gang by it.
 type Job struct {
 	// Queue in which the job waits. It is the name of a LocalQueue of Kueue, of a queue of Volcano or KAI, or of an
 	// ElasticQuota of Koordinator. For YuniKorn, or a tree of Koordinator, it is a path such as root.research.ray.
@@ -36,6 +37,8 @@ type Job struct {
 	// Quotas, for the driver koord alone, are those in which the job may be admitted, in order, in place of Quota. The job
 	// waits for the first. Pods get the label of the one that it is admitted in, so their templates have none.
 	Quotas []string
+	// NoQuota, for the driver koord alone: Queue names a Queue, and the quota is that of the namespace.
+	NoQuota bool
 	// User and Groups, for the driver yunikorn alone, are the identity that its quotas of users count.
 	User   string
 	Groups []string
