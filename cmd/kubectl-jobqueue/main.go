@@ -19,6 +19,7 @@ limitations under the License.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -36,6 +37,10 @@ func main() {
 	command.Version = version
 	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		code := 1
+		if exit := (interface{ ExitCode() int })(nil); errors.As(err, &exit) {
+			code = exit.ExitCode()
+		}
+		os.Exit(code)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/kinds"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/schedulerconfig"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/simulation"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/submission"
 )
 
 // connection is how a command reaches the cluster, and where it writes.
@@ -96,7 +97,8 @@ caller.`,
 			preemptionsCommand(c), historyCommand(c), usageCommand(c), observeCommand(c),
 		},
 		"change": {
-			submitCommand(c), labelCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c),
+			submission.Command(c.flags, streams, clock.RealClock{}), labelCommand(c), holdCommand(c), releaseCommand(c),
+			moveCommand(c), priorityCommand(c),
 		},
 		"operate": {
 			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kinds.Command(c.flags),

@@ -272,6 +272,19 @@ func (c *compiler) condition(text string) *Condition {
 	return podset.NewCondition(e.Holds, e.Reads...)
 }
 
+// CompileCondition reads an expression that is true or false; an empty text gives nil.
+func CompileCondition(text string) (*Condition, error) {
+	x, err := sharedExpressions()
+	if err != nil || text == "" {
+		return nil, err
+	}
+	e, err := x.compile(text, cel.BoolType)
+	if err != nil {
+		return nil, err
+	}
+	return podset.NewCondition(e.Holds, e.Reads...), nil
+}
+
 func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) {
 	if r == nil {
 		return
