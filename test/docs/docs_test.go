@@ -60,6 +60,8 @@ kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=k
 kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -
 kubectl jobqueue kinds policy KIND --managed-jobs=FILE`,
+	"the file is the reader's own; the tests of internal/cli/submission and test/e2e submit some": `
+kubectl jobqueue submit -f train.yaml --quota research --wait --timeout=1h`,
 	"its exit code says what the playground lacks; internal/cli/doctor tests it": `
 kubectl jobqueue doctor`,
 	"it builds images and chart, or needs a release": `

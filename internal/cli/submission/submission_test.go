@@ -290,7 +290,7 @@ func at(o object, path string) any {
 	return value
 }
 
-// TestWhatIsCreated: the fields of the created object, and what the command says.
+// TestWhatIsCreated compares fields of the created object, and the output.
 func TestWhatIsCreated(t *testing.T) {
 	const pods = "spec.template.metadata.labels"
 	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: {" + quota + ": a}}\n" +
@@ -357,7 +357,7 @@ func TestWhatIsCreated(t *testing.T) {
 	}
 }
 
-// TestFilesOfSeveralObjects: what is created, and what is refused.
+// TestFilesOfSeveralObjects: one job that cannot be queued keeps all objects from being created.
 func TestFilesOfSeveralObjects(t *testing.T) {
 	const config = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n---\n"
 	pytorch := "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: p}\n" +
