@@ -148,6 +148,7 @@ func (o *options) connect() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.QPS, config.Burst = 50, 300 // as kubectl
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err

@@ -60,21 +60,23 @@ type catalog struct {
 	managed func(schema.GroupVersionKind) bool
 }
 
-// catalog reads the configuration of managed jobs. A caller who may not read it gets the built-in kinds.
+// catalog reads the configuration of managed jobs. The built-in kinds are known without the right to read it, and if it
+// is that of a later release.
 func (o *options) catalog(ctx context.Context, api client.Client) (*catalog, error) {
 	c := &catalog{kinds: jobkind.Builtin(), managed: func(schema.GroupVersionKind) bool { return true }}
-	text, err := o.configuration(ctx, api)
 	driver := submit.Options{Driver: "koord", SchedulerName: o.scheduler}
-	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
-		c.unread = err
-	case err != nil:
+	text, err := o.configuration(ctx, api)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, err
-	default:
-		m, err := managedjobs.Parse(text)
-		if err != nil {
-			return nil, err
-		}
+	}
+	var m managedjobs.Jobs
+	if c.unread = err; err == nil {
+		m, c.unread = managedjobs.Parse(text)
+	}
+	switch {
+	case c.unread != nil && o.managed != "":
+		return nil, c.unread
+	case c.unread == nil:
 		p, err := managedjobs.NewPredicate(m)
 		if err != nil {
 			return nil, err

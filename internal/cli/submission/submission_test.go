@@ -335,6 +335,8 @@ func TestWhatIsCreated(t *testing.T) {
 		}},
 		{"the profile of the installation", job, "schedulerNames: [gpus]", []string{"--quota=a"},
 			"jobs.batch/train submitted\n", object{"spec.template.spec.schedulerName": "gpus"}},
+		{"a configuration of a later release", job, "later: true", []string{"--quota=a"}, "jobs.batch/train submitted\n",
+			object{"spec.suspend": true}},
 		{"another profile", job, "", []string{"--quota=a", "--scheduler-name=gpus"},
 			"jobs.batch/train submitted\n", object{"spec.template.spec.schedulerName": "gpus"}},
 		{"a pod", "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {" + queue + ": express}}\n" +
