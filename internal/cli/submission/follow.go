@@ -119,11 +119,12 @@ func (f *followed) sawJob(object *unstructured.Unstructured) (line string, end o
 	}
 }
 
-// sight is the state of a job or of its unit. object is nil if it is not there.
+// sight is the state of a job or of its unit, or a notice about the watch. object is nil if it is not there.
 type sight struct {
 	of     *followed
 	unit   bool
 	object *unstructured.Unstructured
+	notice string
 }
 
 // lines says what a sight tells.
@@ -154,7 +155,7 @@ func (o *options) follow(ctx context.Context, api client.WithWatch, list []*foll
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	sights, broken := make(chan sight), make(chan error)
-	w := &watcher{api: api, clock: o.clock, tell: o.tell, sights: sights}
+	w := &watcher{api: api, clock: o.clock, sights: sights}
 	stops := map[*followed]context.CancelFunc{}
 	for _, f := range list {
 		var of context.Context
@@ -174,6 +175,10 @@ func (o *options) follow(ctx context.Context, api client.WithWatch, list []*foll
 		case <-hint:
 			o.hint(stops)
 		case s := <-sights:
+			if s.notice != "" {
+				o.tell(s.notice)
+				continue
+			}
 			end, err := o.show(&s, stops[s.of] != nil)
 			if err != nil {
 				return err

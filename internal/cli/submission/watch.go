@@ -19,7 +19,7 @@ package submission
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,11 +47,17 @@ var unitKind = v1alpha1.SchemeGroupVersion.WithKind("QueueUnit")
 type watcher struct {
 	api    client.WithWatch
 	clock  clock.Clock
-	tell   func(text string)
 	sights chan<- sight
+	// down: the last request of a watch failed.
+	down atomic.Bool
+}
 
-	mutex sync.Mutex
-	down  bool
+// send tells the goroutine that follows the jobs, which alone writes.
+func (w *watcher) send(ctx context.Context, s sight) {
+	select {
+	case w.sights <- s:
+	case <-ctx.Done():
+	}
 }
 
 // start watches a job and its unit. broken gets an error that does not pass.
@@ -63,10 +69,7 @@ func (w *watcher) start(ctx context.Context, f *followed, broken chan<- error) {
 		unit bool
 	}{{f.kind.GVK, job, false}, {unitKind, f.unit, true}} {
 		see := func(object *unstructured.Unstructured) {
-			select {
-			case w.sights <- sight{of: f, unit: one.unit, object: object}:
-			case <-ctx.Done():
-			}
+			w.send(ctx, sight{of: f, unit: one.unit, object: object})
 		}
 		go func() {
 			if err := w.watch(ctx, one.kind, one.key, see); err != nil {
@@ -91,7 +94,7 @@ func (w *watcher) watch(
 		case err == nil: // the server ends each watch after a while
 			pause = firstPause
 		case ctx.Err() == nil:
-			w.failed(err)
+			w.failed(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -120,7 +123,7 @@ func (w *watcher) once(
 	if err := w.api.List(ctx, list, options...); err != nil {
 		return err
 	}
-	w.answered()
+	w.answered(ctx)
 	var there *unstructured.Unstructured
 	for i := range list.Items {
 		if list.Items[i].GetName() == key.Name {
@@ -152,20 +155,14 @@ func (w *watcher) once(
 }
 
 // failed tells the first error of an outage, and answered its end.
-func (w *watcher) failed(err error) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if !w.down {
-		w.tell(fmt.Sprintf("Cannot follow the jobs for now: %v. Trying again.", err))
+func (w *watcher) failed(ctx context.Context, err error) {
+	if !w.down.Swap(true) {
+		w.send(ctx, sight{notice: fmt.Sprintf("Cannot follow the jobs for now: %v. Trying again.", err)})
 	}
-	w.down = true
 }
 
-func (w *watcher) answered() {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.down {
-		w.tell("Following the jobs again.")
+func (w *watcher) answered(ctx context.Context) {
+	if w.down.Swap(false) {
+		w.send(ctx, sight{notice: "Following the jobs again."})
 	}
-	w.down = false
 }
