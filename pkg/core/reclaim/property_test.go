@@ -499,6 +499,25 @@ func TestSetsOfSeveralAreSufficientAndMinimal(t *testing.T) {
 	})
 }
 
+// The unit of b gives too little for both requests, and the second may preempt nobody. The unit of c gives enough.
+func TestTheFirstOfSeveralTakesWhatIsEnoughForAll(t *testing.T) {
+	gpus := func(n int64) map[string]int64 { return map[string]int64{"gpu": n} }
+	w := &world{
+		names: []string{"root", "a", "b", "c"}, leaves: []string{"a", "b", "c"},
+		parent: map[string]string{"a": "root", "b": "root", "c": "root"},
+		min:    map[string]map[string]int64{"a": gpus(1), "b": {}, "c": gpus(1)},
+		max:    map[string]map[string]int64{"root": gpus(4), "a": {}, "b": {}, "c": {}},
+		policy: queue.Preemption{Reclaim: queue.VictimsAny},
+		units: []*job{
+			{name: "0", leaf: "a", queue: "p", asks: gpus(1), expected: true},
+			{name: "1", leaf: "b", queue: "p", asks: gpus(1), expected: true},
+			{name: "2", leaf: "b", queue: "p", asks: gpus(1), holds: true},
+			{name: "3", leaf: "c", queue: "p", asks: gpus(3), holds: true},
+		},
+	}
+	require.Equal(t, [][]*job{{w.units[3]}, nil}, w.searchTogether(w.units[0], w.units[1]))
+}
+
 // inSomeOrder says that something is so of some order of a few units.
 func inSomeOrder(units []*job, is func([]*job) bool) bool {
 	if len(units) > 5 {

@@ -44,6 +44,13 @@ func Together[T comparable](in *Situation[T], requests []Request) (units [][]T, 
 		}
 	}
 	sets, o := inTurn(in, requests, pool[T]{})
+	if sets == nil && len(requests) > 1 {
+		// The first counted the others as in use, and may have chosen victims in their quotas who give them too little.
+		alone, _ := New(in, requests[0]).find(pool[T]{})
+		if sets, _ = inTurn(in, requests, listed(alone)); sets != nil {
+			o = Obstacle{}
+		}
+	}
 	for again := len(requests) > 1; again; {
 		var fewer [][]*holders.Holder[T]
 		if fewer, again = spare(in, requests, slices.Concat(sets...)); again {
