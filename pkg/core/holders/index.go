@@ -41,6 +41,8 @@ type Index[T comparable] struct {
 	due *ordered.Due[*entry[T]]
 
 	leaves map[string]*Leaf[T]
+	// many leaves are more than twice as many as the last prune left. Where quotas are still to arrive, all of them stay.
+	many int
 	// stale are the leaves whose vectors are not up to date, structure is that of the tree for which the others are.
 	stale     map[*Leaf[T]]struct{}
 	structure int64
@@ -251,8 +253,9 @@ func (x *Index[T]) dissolve(e *entry[T]) {
 func (x *Index[T]) changed(name string) *Leaf[T] {
 	l := x.leaves[name]
 	if l == nil {
-		if len(x.leaves) > 2*x.tree.Len() { // of quotas that went
+		if len(x.leaves) > max(2*x.tree.Len(), x.many) { // of quotas that went
 			x.prune()
+			x.many = 2 * len(x.leaves)
 		}
 		l = &Leaf[T]{
 			name: name, tree: x.tree, route: x.tree.Route(name), classes: map[string]*Class[T]{}, gangs: map[string]int{},

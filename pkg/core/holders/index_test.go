@@ -127,6 +127,26 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// While no quota has arrived, units hold in leaves that are all needed. They are looked through when their number has
+// doubled, and not for each new one.
+func TestLeavesBeforeTheirQuotas(t *testing.T) {
+	x := New[string](capacity.NewTree(ledger.New()))
+	looked, many := 0, 0
+	for i := range 1000 {
+		key := fmt.Sprint("u", i)
+		x.Set(key, Hold{Key: key, Quota: fmt.Sprint("q", i)}, cpu(1))
+		if x.many != many {
+			looked, many = looked+i, x.many
+		}
+	}
+	require.Less(t, looked, 2000)
+	for i := range 1000 {
+		x.Drop(fmt.Sprint("u", i))
+	}
+	x.Refresh(epoch)
+	require.Empty(t, x.leaves)
+}
+
 func treeOf(leaves ...string) *capacity.Tree {
 	tree := capacity.NewTree(ledger.New())
 	tree.Set(capacity.Quota{Name: "root", Limit: cpu(100), Max: cpu(100)})
