@@ -128,7 +128,11 @@ func (c *chaos) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%5.0fs  %s\n", time.Since(c.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// start brings everything up: two replicas each of scheduler and controller, as shipped.
+// unboundTimeout is when jobs are tried again of which no pod comes on a node. Koordinator can leave the pods of a gang
+// pending if the scheduler is killed while it binds them. With the minute of back-off it is well below options.limit.
+const unboundTimeout = 2 * time.Minute
+
+// start brings everything up: two replicas each of scheduler and controller, as shipped but for that.
 func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 	c := &chaos{options: o, begin: time.Now(), log: filepath.Join(dir, "history.log")}
 	// The directory of the control plane itself must be empty.
@@ -156,6 +160,9 @@ func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 	for _, name := range []controlplane.Component{schedulerA, schedulerB} {
 		if err := c.cp.StartScheduler(ctx, controlplane.SchedulerOptions{
 			Name: name, LeaderElect: true, NoWait: true,
+			Mutate: func(config map[string]any) {
+				controlplane.JobQueueArgs(config)["unboundTimeout"] = unboundTimeout.String()
+			},
 		}); err != nil {
 			return nil, err
 		}
