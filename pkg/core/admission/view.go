@@ -130,7 +130,7 @@ func (s *State) Queues() (list []queue.Spec) {
 }
 
 // Units are those that hold quota, and those that wait in line, for a place in it or for a time. Others may wait for a
-// unit on hold of their gang group. A write in flight counts as applied. It takes as long as to copy a pointer for each.
+// unit on hold of their gang group. A write in flight counts as applied. Each costs as much as to copy a pointer.
 func (s *State) Units(now time.Time) []*unit.Unit {
 	list := make([]*unit.Unit, 0, len(s.roster.units))
 	for _, u := range s.roster.units {
