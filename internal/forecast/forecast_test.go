@@ -145,7 +145,27 @@ func TestStop(t *testing.T) {
 		steps++
 		return steps > 10*(worlds+1)
 	}})
-	require.Equal(t, Answer{NotBefore: epoch.Add(10 * time.Hour), Limits: 10}, a, "the first step is to learn the facts")
+	require.Equal(t, Answer{NotBefore: epoch.Add(11 * time.Hour), Limits: 11}, a)
+}
+
+// A world of many units that differ is not begun at once, so that even that can be stopped.
+func TestStopBeforeTheBeginning(t *testing.T) {
+	s := cluster("Priority")
+	for i := range 3000 {
+		u := job(fmt.Sprintf("ns/%04d", i), 10, time.Hour, 0)
+		u.Priority = -int32(i)
+		s.UpsertUnit(epoch, u)
+	}
+	for most, want := range []Answer{
+		{NotBefore: epoch}, {NotBefore: epoch}, {NotBefore: epoch.Add(time.Hour), Limits: 1},
+	} {
+		steps := 0
+		a := Ask(&Question{Facts: factsOf(s), Now: epoch, Key: "ns/2999", Runs: NewRuns(nil), Stop: func(worlds int) bool {
+			steps++
+			return steps > most || worlds > 0
+		}})
+		require.Equal(t, want, a, most)
+	}
 }
 
 // A world in which nothing ends takes its time, too: it is made of all facts.

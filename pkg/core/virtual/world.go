@@ -84,8 +84,8 @@ func (w *World) At(at time.Time, do func(*admission.State)) {
 }
 
 // Step decides until nothing more is decided now, and moves on to the time when something happens next, which then
-// happens. Without such a time it says so. While there are facts that the world does not know yet, it learns a part of
-// them instead.
+// happens. Without such a time it says so. While there are more than a thousand units that the world does not know yet,
+// it learns of a thousand instead.
 func (w *World) Step() (more bool) {
 	if w.gather() {
 		return true

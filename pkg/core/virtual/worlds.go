@@ -171,8 +171,8 @@ type members struct {
 	rest   resources.Sum
 }
 
-// gather tells the state of units that it does not know yet, up to a number. It says whether there were any.
-func (w *World) gather() (some bool) {
+// gather tells the state of units that it does not know yet, up to a number. It says whether there are more.
+func (w *World) gather() (more bool) {
 	n := min(mostUnits, len(w.apart))
 	for _, u := range w.apart[:n] {
 		w.add(u)
@@ -180,16 +180,16 @@ func (w *World) gather() (some bool) {
 			w.begin(u, u.Admitted)
 		}
 	}
-	some, w.apart = n > 0, w.apart[n:]
+	w.apart = w.apart[n:]
 	for ; n < mostUnits && len(w.crowds) > 0; w.crowds = w.crowds[1:] {
 		m := &members{others: w.crowds[0]}
 		for _, u := range m.others {
 			m.rest.Add(u.Request)
 		}
 		w.refill(m)
-		some, n = true, n+m.known
+		n += m.known
 	}
-	return some
+	return len(w.apart)+len(w.crowds) > 0
 }
 
 // admitted counts down the members of a crowd. A unit that is evicted later waits in addition to them.
