@@ -19,6 +19,7 @@ package forecast
 import (
 	"hash/fnv"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -124,11 +125,6 @@ func part(draw int, key string) float64 {
 		return 0.5
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte{byte(draw & 0xff)})
 	_, _ = h.Write([]byte(key))
-	x := h.Sum64()
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd // the end of MurmurHash3: names that are alike are far apart
-	x ^= x >> 33
-	return float64(x>>11) / (1 << 53)
+	return rand.New(rand.NewPCG(h.Sum64(), uint64(draw))).Float64() //nolint:gosec // no secret is drawn
 }
