@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/forecast"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/trace"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/virtual"
 )
 
@@ -32,9 +33,10 @@ type Judged struct {
 }
 
 // Score counts forecasts. Right: About was at most a minute off, or a quarter of the wait. Naive counts those that the
-// median of the last 50 waits would have had right. Bounded had a Latest, and Held were admitted by then.
+// median of the last 50 waits would have had right. Bounded had a Latest, and Held were admitted by then. Raw were
+// admitted by the Latest that nothing had stretched.
 type Score struct {
-	Asked, Right, Naive, Bounded, Held int
+	Asked, Right, Naive, Bounded, Held, Raw int
 }
 
 const (
@@ -48,8 +50,9 @@ const (
 
 // asked is what was said of a job when it was submitted.
 type asked struct {
-	at, about, latest time.Time
-	naive             time.Duration
+	*forecast.Answer
+	at    time.Time
+	naive time.Duration
 }
 
 // Judge asks about some jobs, evenly spread, when they are submitted, and compares that with what happens then.
@@ -57,10 +60,16 @@ func Judge(
 	w *trace.Workload, config admission.Config, policy string, questions int, started func(int) error,
 ) (j Judged, err error) {
 	s := newSchedule(w, config, policy)
+	var past forecast.Calibration
 	said, every := map[int]asked{}, max(len(w.Jobs)/max(questions, 1), 1)
+	s.started = func(job int, at time.Time) {
+		if a, some := said[job]; some {
+			past.Learn(a.Unit.Namespace(), a.Answer, a.at, at)
+		}
+	}
 	err = s.play(started, func(job int, at time.Time) {
 		if job%every == every/2 {
-			said[job] = s.ask(job, at)
+			said[job] = s.ask(job, at, &past)
 		}
 	})
 	for _, h := range s.holds {
@@ -80,22 +89,30 @@ func Judge(
 func (c *Score) count(a *asked, wait time.Duration) {
 	right := func(said time.Duration) bool { return (said - wait).Abs() <= max(tolerated, wait/quarter) }
 	c.Asked++
-	if !a.about.IsZero() && right(a.about.Sub(a.at)) {
+	if !a.About.IsZero() && right(a.About.Sub(a.at)) {
 		c.Right++
 	}
 	if right(a.naive) {
 		c.Naive++
 	}
-	if !a.latest.IsZero() {
-		c.Bounded++
-		if !a.at.Add(wait).After(a.latest) {
-			c.Held++
-		}
+	if a.Latest.IsZero() {
+		return
+	}
+	c.Bounded++
+	started, raw := a.at.Add(wait), a.Latest
+	if !a.Raw.IsZero() {
+		raw = a.Raw
+	}
+	if !started.After(a.Latest) {
+		c.Held++
+	}
+	if !started.After(raw) {
+		c.Raw++
 	}
 }
 
-// ask has the world answer as a scheduler would that knows the runs so far.
-func (s *schedule) ask(job int, at time.Time) asked {
+// ask has the world answer as a scheduler would that knows the runs and forecasts so far.
+func (s *schedule) ask(job int, at time.Time, past *forecast.Calibration) asked {
 	var ended []forecast.Ended
 	var waits []time.Duration
 	for _, h := range slices.Backward(s.holds) {
@@ -113,11 +130,12 @@ func (s *schedule) ask(job int, at time.Time) asked {
 			break
 		}
 	}
-	answer := forecast.Ask(&forecast.Question{
-		Facts: virtual.FactsOf(s.world.State(), s.config, at), Now: at, Key: unitOf(job, &s.jobs[job], at).Key,
-		Runs: forecast.NewRuns(ended), Stop: func(worlds int) bool { return worlds > mostDraws },
-	})
-	a := asked{at: at, about: answer.About, latest: answer.Latest}
+	u := unitOf(job, &s.jobs[job], at)
+	by := past.Stretch(u.Namespace())
+	a := asked{at: at, Answer: forecast.Ask(&forecast.Question{
+		Facts: virtual.FactsOf(s.world.State(), s.config, at), Now: at, Runs: forecast.NewRuns(ended),
+		Stretch: func(*unit.Unit) float64 { return by }, Stop: func(worlds int) bool { return worlds > mostDraws },
+	}, &u)}
 	if slices.Sort(waits); len(waits) > 0 {
 		a.naive = waits[len(waits)/2]
 	}

@@ -65,6 +65,8 @@ type schedule struct {
 	config admission.Config
 	jobs   []trace.Job
 	holds  []replay.Hold
+	// started is told of each job that starts.
+	started func(job int, at time.Time)
 }
 
 func newSchedule(w *trace.Workload, config admission.Config, policy string) *schedule {
@@ -77,6 +79,7 @@ func newSchedule(w *trace.Workload, config admission.Config, policy string) *sch
 		Queues: []queue.Spec{{Name: name, Policy: policy, MaxPending: -1, MaxAdmitted: -1}},
 	}
 	s := &schedule{jobs: w.Jobs, config: config}
+	s.started = func(int, time.Time) {}
 	s.world = virtual.New(facts, origin, s.run, s)
 	return s
 }
@@ -127,6 +130,7 @@ func (s *schedule) run(u *unit.Unit, _ time.Time) (time.Duration, bool) {
 // Admitted implements virtual.Watcher.
 func (s *schedule) Admitted(now time.Time, u *unit.Unit) {
 	job, at := jobOf(u), now.Sub(origin)
+	s.started(job, now)
 	s.holds = append(s.holds, replay.Hold{Job: job, Start: at, End: at + s.jobs[job].Run, Size: s.jobs[job].Size})
 }
 

@@ -19,6 +19,7 @@ package forecast
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,10 +62,24 @@ func job(key string, amount int64, limit, ran time.Duration) unit.Unit {
 
 func factsOf(s *admission.State) *virtual.Facts { return virtual.FactsOf(s, admission.Config{}, epoch) }
 
+func question(facts *virtual.Facts, past ...Ended) *Question {
+	return &Question{Facts: facts, Now: epoch, Runs: NewRuns(past), Stop: func(int) bool { return false }}
+}
+
+// about a unit. The answer has no pointer to it.
+func about(q *Question, key string) Answer {
+	a := *Ask(q, unitIn(q.Facts, key))
+	a.Unit = nil
+	return a
+}
+
+func unitIn(f *virtual.Facts, key string) *unit.Unit {
+	i := slices.IndexFunc(f.Units, func(u *unit.Unit) bool { return u.Key == key })
+	return f.Units[i]
+}
+
 func ask(s *admission.State, key string, past ...Ended) Answer {
-	return Ask(&Question{
-		Facts: factsOf(s), Now: epoch, Key: key, Runs: NewRuns(past), Stop: func(int) bool { return false },
-	})
+	return about(question(factsOf(s), past...), key)
 }
 
 func TestAnswers(t *testing.T) {
@@ -104,12 +119,15 @@ func TestAnswers(t *testing.T) {
 			past:  past(5, 0, 10*time.Minute),
 			want: Answer{
 				About: epoch.Add(9 * time.Minute), Latest: epoch.Add(9 * time.Minute), Draws: Draws, Past: 1,
+				Raw: epoch.Add(9 * time.Minute),
 			},
 		},
 		"longer than all of them": {
 			units: []unit.Unit{job("ns/a", 8, 0, time.Hour)},
 			past:  past(5, 0, 10*time.Minute),
-			want:  Answer{About: epoch.Add(time.Hour), Latest: epoch.Add(time.Hour), Draws: Draws, Past: 1},
+			want: Answer{
+				About: epoch.Add(time.Hour), Latest: epoch.Add(time.Hour), Raw: epoch.Add(time.Hour), Draws: Draws, Past: 1,
+			},
 		},
 		"neither": {
 			units: []unit.Unit{job("ns/a", 8, 0, time.Hour)},
@@ -133,6 +151,123 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A bound that rests on past runs is stretched, and one of limits is not.
+func TestAStretchedBound(t *testing.T) {
+	twice := func(limit time.Duration) Answer {
+		s := cluster("Priority")
+		s.UpsertUnit(epoch, job("ns/a", 8, limit, time.Minute))
+		s.UpsertUnit(epoch, job("ns/x", 5, time.Hour, 0))
+		past := Ended{User: "ns", Queue: "q", Limit: limit, Ran: 10 * time.Minute}
+		q := question(factsOf(s), past, past, past)
+		q.Stretch = func(*unit.Unit) float64 { return 2 }
+		return about(q, "ns/x")
+	}
+	raw := epoch.Add(9 * time.Minute)
+	require.Equal(t, Answer{About: raw, Latest: epoch.Add(20 * time.Minute), Raw: raw, Draws: Draws, Past: 1}, twice(0))
+	require.Equal(t,
+		Answer{About: raw, Latest: epoch.Add(19 * time.Minute), Draws: Draws, Limits: 1}, twice(20*time.Minute))
+}
+
+// Checks take their time before the run of a unit, and before the admission of the one that is asked about.
+func TestChecksTakeTime(t *testing.T) {
+	with := func(phase unit.Phase, since time.Duration, took ...time.Duration) Answer {
+		s := cluster("Priority")
+		s.UpsertQueue(epoch, queue.Spec{
+			Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1,
+			AdmissionChecks: []queue.AdmissionCheck{{Name: "nodes"}},
+		})
+		a := job("ns/a", 8, time.Hour, since)
+		a.Phase = phase
+		s.UpsertUnit(epoch, a)
+		s.UpsertUnit(epoch, job("ns/x", 5, time.Hour, 0))
+		q := question(factsOf(s))
+		q.Runs.Checked("q", took...)
+		return about(q, "ns/x")
+	}
+	times := func(about, latest, checks time.Duration) Answer {
+		return Answer{
+			About: epoch.Add(about), Latest: epoch.Add(latest), Checks: checks, Draws: Draws, Limits: 1,
+		}
+	}
+	minutes := []time.Duration{2 * time.Minute, 3 * time.Minute, 9 * time.Minute}
+	require.Equal(t, times(58*time.Minute, 64*time.Minute, 3*time.Minute),
+		with(unit.PhaseRunning, 5*time.Minute, minutes...))
+	require.Equal(t, times(67*time.Minute, 73*time.Minute, 3*time.Minute),
+		with(unit.PhaseReserved, 5*time.Minute, minutes...), "nine minutes are longer than five")
+	require.Equal(t, times(55*time.Minute, 55*time.Minute, 0),
+		with(unit.PhaseRunning, 5*time.Minute, minutes[:2]...), "two say nothing")
+}
+
+// A limit that a job names counts from when its pods were ready.
+func TestALimitThatCountsFromReadiness(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready time.Time
+		most  time.Duration
+		want  time.Duration
+	}{
+		"not yet":           {want: time.Hour},
+		"for some time":     {ready: epoch.Add(-10 * time.Minute), want: 50 * time.Minute},
+		"a bound of queues": {ready: epoch.Add(-10 * time.Minute), most: 2 * time.Hour, want: 30 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := cluster("Priority")
+			s.UpsertQueue(epoch, queue.Spec{
+				Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Execution: queue.ExecutionTimes{Most: c.most},
+			})
+			a := job("ns/a", 8, time.Hour, 30*time.Minute)
+			a.ConsumerManaged, a.Consumer, a.RanSince = true, unit.Consumer{Kind: "Job", Name: "a"}, c.ready
+			s.UpsertUnit(epoch, a)
+			s.UpsertUnit(epoch, job("ns/x", 5, time.Hour, 0))
+			require.Equal(t, epoch.Add(c.want), ask(s, "ns/x").Latest)
+		})
+	}
+}
+
+// All units of an answer have the same draws, so each is what it is alone.
+func TestFirst(t *testing.T) {
+	s := cluster("Priority")
+	s.UpsertUnit(epoch, job("ns/a", 8, 0, time.Minute))
+	s.UpsertUnit(epoch, job("other/b", 2, 0, time.Minute))
+	for i := range 9 {
+		namespace := []string{"ns", "other"}[i%2]
+		s.UpsertUnit(epoch, job(fmt.Sprintf("%s/%d", namespace, i), int64(1+i%5), 0, 0))
+	}
+	var past []Ended
+	for i := range 20 {
+		past = append(past, Ended{User: "ns", Queue: "q", Ran: time.Duration(1+i) * time.Minute})
+	}
+	q := question(factsOf(s), past...)
+	first := First(q, 3, func(u *unit.Unit) bool { return unit.InNamespace(u.Key, "ns") })
+	require.Len(t, first, 3)
+	for i := range first {
+		a := first[i]
+		require.True(t, i == 0 || !a.Latest.Before(first[i-1].Latest))
+		key := a.Unit.Key
+		a.Unit = nil
+		require.Equal(t, about(q, key), a)
+	}
+	require.Empty(t, First(q, 3, func(*unit.Unit) bool { return false }))
+}
+
+// Where it takes too long the first units have answers, and the others none.
+func TestFirstStops(t *testing.T) {
+	s := cluster("FIFO")
+	for i := range 100 {
+		s.UpsertUnit(epoch, job(fmt.Sprintf("ns/%03d", i), 10, time.Hour, 0))
+	}
+	q, steps := question(factsOf(s)), 0
+	q.Stop = func(worlds int) bool {
+		steps++
+		return steps > 10*(worlds+1)
+	}
+	first := First(q, 20, func(*unit.Unit) bool { return true })
+	require.Len(t, first, 11)
+	for i, a := range first {
+		require.Equal(t, epoch.Add(time.Duration(i)*time.Hour), a.Latest)
+		require.Equal(t, i < 9, a.Draws > 0, "%d: %v", i, a)
+	}
+}
+
 // Where it takes too long the answer says how far it came.
 func TestStop(t *testing.T) {
 	s := cluster("FIFO")
@@ -141,11 +276,12 @@ func TestStop(t *testing.T) {
 	}
 	s.UpsertUnit(epoch, job("ns/x", 10, time.Hour, 0))
 	steps := 0
-	a := Ask(&Question{Facts: factsOf(s), Now: epoch, Key: "ns/x", Runs: NewRuns(nil), Stop: func(worlds int) bool {
+	q := question(factsOf(s))
+	q.Stop = func(worlds int) bool {
 		steps++
 		return steps > 10*(worlds+1)
-	}})
-	require.Equal(t, Answer{NotBefore: epoch.Add(11 * time.Hour), Limits: 11}, a)
+	}
+	require.Equal(t, Answer{NotBefore: epoch.Add(11 * time.Hour), Limits: 11}, about(q, "ns/x"))
 }
 
 // A world of many units that differ is not begun at once, so that even that can be stopped.
@@ -159,12 +295,12 @@ func TestStopBeforeTheBeginning(t *testing.T) {
 	for most, want := range []Answer{
 		{NotBefore: epoch}, {NotBefore: epoch}, {NotBefore: epoch.Add(time.Hour), Limits: 1},
 	} {
-		steps := 0
-		a := Ask(&Question{Facts: factsOf(s), Now: epoch, Key: "ns/2999", Runs: NewRuns(nil), Stop: func(worlds int) bool {
+		q, steps := question(factsOf(s)), 0
+		q.Stop = func(worlds int) bool {
 			steps++
 			return steps > most || worlds > 0
-		}})
-		require.Equal(t, want, a, most)
+		}
+		require.Equal(t, want, about(q, "ns/2999"), most)
 	}
 }
 
@@ -173,10 +309,9 @@ func TestStopBetweenWorlds(t *testing.T) {
 	s := cluster("FIFO")
 	s.UpsertUnit(epoch, job("ns/a", 8, 0, time.Hour))
 	s.UpsertUnit(epoch, job("ns/x", 10, time.Hour, 0))
-	a := Ask(&Question{Facts: factsOf(s), Now: epoch, Key: "ns/x", Runs: NewRuns(nil), Stop: func(worlds int) bool {
-		return worlds > 3
-	}})
-	require.Equal(t, Answer{Draws: 3, Endless: []string{"ns/a"}}, a)
+	q := question(factsOf(s))
+	q.Stop = func(worlds int) bool { return worlds > 3 }
+	require.Equal(t, Answer{Draws: 3, Endless: []string{"ns/a"}}, about(q, "ns/x"))
 }
 
 // A unit behind another makes that not later, and the order of facts is of no meaning. Under Priority a smaller one can
@@ -212,9 +347,7 @@ func TestAUnitBehindDelaysNobody(t *testing.T) {
 		rand.New(rand.NewPCG(1, 2)).Shuffle(len(facts.Units), func(i, j int) {
 			facts.Units[i], facts.Units[j] = facts.Units[j], facts.Units[i]
 		})
-		after := Ask(&Question{
-			Facts: facts, Now: epoch, Key: "ns/x", Runs: NewRuns(past), Stop: func(int) bool { return false },
-		})
+		after := about(question(facts, past...), "ns/x")
 		require.False(effort.Plain(t), after.About.After(before.About), "%v, and %v before", after, before)
 		require.False(effort.Plain(t), after.Latest.After(before.Latest), "%v, and %v before", after, before)
 	})

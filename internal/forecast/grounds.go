@@ -72,7 +72,8 @@ func GroundsOf(f *virtual.Facts, now time.Time, u *unit.Unit, position int) *Gro
 	}
 	for _, other := range f.Units {
 		limit := limitOf(other, queues[other.Queue])
-		if limit > 0 && transition.StageOf(other) == transition.Admitted && now.Sub(other.Admitted) > limit-other.Executed {
+		if limit > 0 && transition.StageOf(other) == transition.Admitted &&
+			now.Sub(limited(other, queues[other.Queue], other.Admitted, now)) > limit-other.Executed {
 			g.overdue = true
 			break
 		}

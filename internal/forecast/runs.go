@@ -37,6 +37,8 @@ type Ended struct {
 type Runs struct {
 	ended []Ended
 	pools map[likeness][]float64
+	// checks has the seconds that admission checks of each queue took, in ascending order.
+	checks map[string][]float64
 }
 
 // Bounds of what is drawn from.
@@ -49,7 +51,15 @@ const (
 
 // NewRuns has the newest run first.
 func NewRuns(newestFirst []Ended) *Runs {
-	return &Runs{ended: newestFirst, pools: map[likeness][]float64{}}
+	return &Runs{ended: newestFirst, pools: map[likeness][]float64{}, checks: map[string][]float64{}}
+}
+
+// Checked says how long the admission checks of units of a queue took.
+func (r *Runs) Checked(queue string, took ...time.Duration) {
+	for _, d := range took {
+		r.checks[queue] = append(r.checks[queue], d.Seconds())
+	}
+	slices.Sort(r.checks[queue])
 }
 
 // likeness of runs; a part that it does not name may differ. Users choose limits that are far from their run times, and

@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/history"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -180,24 +181,17 @@ func TestAForecastIsKept(t *testing.T) {
 	f := foresee(t, true, 60)
 	first := f.ask("a", "mine")
 	f.unit("b", "urgent", "Enqueued", 30, 9)
-	f.clock.Step(keptFor - time.Second)
+	f.clock.Step(memory.FreshFor - time.Second)
 	require.Equal(t, first, f.ask("a", "mine"))
 	f.clock.Step(time.Second)
 	at(t, 90*time.Minute, f.ask("a", "mine").Status.Latest)
-	f.clock.Step(keptFor)
-	for i := range mostKept {
-		f.reader.forecasts.kept[fmt.Sprint(i)] = &kept{at: f.clock.Now().Add(-time.Hour)}
-	}
-	f.ask("b", "before")
-	require.LessOrEqual(t, len(f.reader.forecasts.kept), mostKept+1)
-	require.NotNil(t, f.reader.forecasts.kept["a/mine"], "an older one goes")
 }
 
 func TestABoundThatMoves(t *testing.T) {
 	f := foresee(t, true, 60)
 	again := func() *v1alpha1.ForecastStatus {
 		f.engine.Step()
-		f.clock.Step(keptFor)
+		f.clock.Step(memory.FreshFor)
 		return &f.ask("a", "mine").Status
 	}
 	require.Nil(t, again().Moved)
@@ -236,7 +230,7 @@ func TestForecastsAreJudged(t *testing.T) {
 			registry := kubemetrics.NewKubeRegistry()
 			f.reader.Metrics.MustRegister(registry.MustRegister)
 			f.ask("a", "mine")
-			f.reader.forecasts.judge()
+			f.reader.forecasts.memory.Judge(f.clock.Now(), f.reader.History, f.reader.Metrics)
 			pending := history.State{Key: "a/mine", UID: "minea", Queue: "shared", Phase: unit.PhaseEnqueued, Created: noon}
 			reserved := pending
 			reserved.Phase, reserved.Attempts = unit.PhaseReserved, 1
@@ -246,7 +240,7 @@ func TestForecastsAreJudged(t *testing.T) {
 			f.reader.History.Changed(noon.Add(c.real+time.Second), reserved, admitted)
 			for range 2 {
 				f.clock.SetTime(noon.Add(c.real + 10*time.Second))
-				f.reader.forecasts.judge()
+				f.reader.forecasts.memory.Judge(f.clock.Now(), f.reader.History, f.reader.Metrics)
 			}
 			families, err := registry.Gather()
 			require.NoError(t, err)
@@ -307,4 +301,33 @@ func TestOneForecastAtATime(t *testing.T) {
 	answer := call(t, f.h, http.MethodGet, base+"/namespaces/a/units/mine/forecast", "u", nil)
 	require.Equal(t, http.StatusTooManyRequests, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
+}
+
+// The time that checks took counts, and the first admission after them is what a forecast is compared with.
+func TestChecksOfAQueueTakeTime(t *testing.T) {
+	f := foresee(t, true, 60)
+	f.engine.FeedCheck(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "nodes"},
+		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Active", "status": "True"}}},
+	}}, false)
+	f.engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "shared", "resourceVersion": "2"}, "spec": map[string]any{
+			"queuePolicy": "Priority", "admissionChecks": []any{map[string]any{"name": "nodes"}},
+		},
+	}}, false)
+	f.engine.Step()
+	for i := range 3 {
+		waits := history.State{
+			Key: "a/past", UID: fmt.Sprint("past", i), Queue: "shared", Phase: unit.PhaseEnqueued, Created: noon.Add(-time.Hour),
+		}
+		reserved := waits
+		reserved.Phase, reserved.Attempts = unit.PhaseReserved, 1
+		admitted := reserved
+		admitted.Phase = unit.PhaseDequeued
+		f.reader.History.Changed(noon.Add(-time.Hour), waits, reserved)
+		f.reader.History.Changed(noon.Add(-time.Hour+10*time.Minute), reserved, admitted)
+	}
+	s := f.ask("b", "before").Status
+	require.Equal(t, 10*time.Minute, s.Checks.Duration)
+	at(t, 40*time.Minute, s.Latest)
 }

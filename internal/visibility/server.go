@@ -64,7 +64,7 @@ const (
 // not let it read how to authenticate. Scheduling does not depend on it.
 func Serve(ctx context.Context, o Options, r *Reader) {
 	logger := klog.FromContext(ctx).WithName("visibility")
-	go r.forecasts.judgeAgain(ctx, o.Clock)
+	go r.forecasts.memory.JudgeAgain(ctx, o.Clock, r.History, r.Metrics)
 	for ctx.Err() == nil {
 		err := serve(ctx, &o, r)
 		if ctx.Err() != nil {

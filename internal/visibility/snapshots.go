@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/snapshot"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/limiter"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/virtual"
 )
 
@@ -74,11 +75,10 @@ func (s *snapshots) Get(ctx context.Context, name string, _ *metav1.GetOptions) 
 		return nil, err
 	}
 	facts := a.value
-	runs, _ := pastOf(s.reader.History, "")
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	err = snapshot.Write(z, &snapshot.Snapshot{
-		At: a.at, Facts: facts, Runs: runs,
+		At: a.at, Facts: facts, Runs: memory.PastOf(s.reader.History, "", nil).Runs,
 		Extended: len(facts.Config.Policies) > 0 || facts.Config.Order != nil,
 	})
 	if err == nil {

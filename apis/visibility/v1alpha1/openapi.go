@@ -71,4 +71,7 @@ func (RecordList) OpenAPIModelName() string { return modelPrefix + "RecordList" 
 func (Forecast) OpenAPIModelName() string { return modelPrefix + "Forecast" }
 
 // OpenAPIModelName is the name of the type in OpenAPI documents.
+func (ForecastList) OpenAPIModelName() string { return modelPrefix + "ForecastList" }
+
+// OpenAPIModelName is the name of the type in OpenAPI documents.
 func (Snapshot) OpenAPIModelName() string { return modelPrefix + "Snapshot" }

@@ -40,7 +40,7 @@ func Kinds() []runtime.Object {
 	return []runtime.Object{
 		&Queue{}, &QueueList{}, &LocalQueue{}, &LocalQueueList{}, &WaitingUnitList{}, &Quota{}, &QuotaList{},
 		&LocalQuota{}, &LocalQuotaList{}, &Unit{}, &UnitList{}, &Audit{}, &AuditList{}, &PageOptions{},
-		&Record{}, &RecordList{}, &Forecast{}, &Snapshot{},
+		&Record{}, &RecordList{}, &Forecast{}, &ForecastList{}, &Snapshot{},
 	}
 }
 

@@ -31,12 +31,25 @@ type Forecast struct {
 	Status            ForecastStatus `json:"status"`
 }
 
+// ForecastList has the units that wait and have their latest first, in this order, 100 at most. A unit that is not part
+// of it has a forecast of its own, which may say why no time is known. An item has no ahead, moved, endlessJobs and
+// medianWait.
+//
+// +kubebuilder:object:root=true
+type ForecastList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	*Observation    `json:",inline"`
+	Items           []Forecast `json:"items"`
+}
+
 // ForecastStatus is an answer for some seconds. Without about, latest and notBefore it has a reason.
 type ForecastStatus struct {
 	// about is when the unit will be admitted if other runs take as long as past ones: the median of several draws.
 	About *metav1.Time `json:"about,omitempty"`
 	// latest is when it will be admitted if each run takes as long as its time limit allows. A run without a limit takes
-	// nearly as long as the longest past ones. Absent if nothing bounds the wait.
+	// nearly as long as the longest past ones. If latest rests on such runs, and was too early for other units of the
+	// namespace, it is later by that. Absent if nothing bounds the wait.
 	Latest *metav1.Time `json:"latest,omitempty"`
 	// notBefore is how far the forecast came, where it took too long.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
@@ -44,6 +57,10 @@ type ForecastStatus struct {
 	Moved *ForecastMoved `json:"moved,omitempty"`
 	// ahead is the number of units before this one in its queue; absent for a unit that is not in line.
 	Ahead *int32 `json:"ahead,omitempty"`
+	// checks is how long admission checks take after the reservation, as a part of about: the median of the last 30 of the
+	// queue. latest has nearly the longest of those. Where the queue has checks and this is absent, all times are those of
+	// the reservation.
+	Checks *metav1.Duration `json:"checks,omitempty"`
 	// draws that about is the median of. There are fewer where they take too long.
 	Draws int32 `json:"draws,omitempty"`
 	// limits is the number of runs that end before latest, and whose end rests on their time limit.

@@ -26,14 +26,14 @@ import (
 func Judged(out io.Writer, policy string, j *coreplay.Judged) error {
 	p := &pageWriter{out: out}
 	p.printf("\nForecasts with policy %s, right within a minute or a quarter of the wait:\n", policy)
-	rows := [][]string{{"JOBS", "ASKED", "RIGHT", "MEDIAN OF LAST WAITS", "BOUND HELD"}}
+	rows := [][]string{{"JOBS", "ASKED", "RIGHT", "MEDIAN OF LAST WAITS", "BOUND HELD", "UNSTRETCHED"}}
 	for _, row := range []struct {
 		jobs  string
 		score *coreplay.Score
 	}{{"all", &j.All}, {"that waited for a minute", &j.Waited}} {
 		s := row.score
 		rows = append(rows, []string{row.jobs, integer(float64(s.Asked)), of(s.Right, s.Asked), of(s.Naive, s.Asked),
-			of(s.Held, s.Bounded)})
+			of(s.Held, s.Bounded), of(s.Raw, s.Bounded)})
 	}
 	p.table(rows)
 	return p.err

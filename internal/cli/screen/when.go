@@ -96,6 +96,9 @@ func restsOn(f *visibility.Forecast) string {
 	if s.Past > 0 {
 		parts = append(parts, "past runs of "+number(int(s.Past), "job"))
 	}
+	if s.Checks != nil {
+		parts = append(parts, lasting(s.Checks.Duration)+" for admission checks")
+	}
 	endless, names := number(int(s.Endless), "job"), ""
 	if len(s.EndlessJobs) > 0 {
 		names = " (" + clean(f.Namespace+"/"+strings.Join(s.EndlessJobs, ", "+f.Namespace+"/")) + ")"

@@ -43,12 +43,15 @@ func TestWhen(t *testing.T) {
 		About: ptr.To(before(-20 * time.Hour)), Latest: ptr.To(before(-50 * time.Hour)), Ahead: ptr.To[int32](1), Limits: 1,
 		MedianWait: &metav1.Duration{Duration: 50 * time.Hour}, Waits: 1,
 	}
+	checked := forecasted()
+	checked.Checks, checked.Endless = &metav1.Duration{Duration: 150 * time.Second}, 0
 	endless := visibility.ForecastStatus{
 		Reason: "QuotaExceeded", Message: "quota\x1b[2J", Ahead: ptr.To[int32](0),
 		Endless: 3, EndlessJobs: []string{"a", "b"},
 	}
 	for name, s := range map[string]visibility.ForecastStatus{
 		"when": forecasted(), "when-moved": moved, "when-tomorrow": tomorrow, "when-endless": endless,
+		"when-checks":     checked,
 		"when-now":        {About: ptr.To(before(0)), Latest: ptr.To(before(0)), Ahead: ptr.To[int32](0)},
 		"when-unbounded":  {About: ptr.To(before(-30 * time.Second)), Past: 1, Endless: 2},
 		"when-not-before": {NotBefore: ptr.To(before(-3 * time.Hour)), Ahead: ptr.To[int32](900)},
