@@ -45,11 +45,12 @@ func listCommand(c *connection) *cobra.Command {
 		Short: "List jobs: queue, position, state, reason",
 		Long: `list shows the jobs of a namespace that are in a queue: their position, state, and the reason if they wait.
 
-Positions come from the aggregated API. Without it the column is empty.`,
+Positions come from the aggregated API. Without it the column is empty. With -o wide, ADMITTED is a forecast of the 100
+jobs that are admitted first; "kubectl jobqueue when" explains one.`,
 		Example: `  # Jobs of the current namespace
   kubectl jobqueue list
 
-  # Jobs of one queue in all namespaces, with quota and amounts
+  # Jobs of one queue in all namespaces, with quota, amounts and forecasts
   kubectl jobqueue list -A --queue research -o wide`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,7 +87,11 @@ func (o *listOptions) run(ctx context.Context, out io.Writer) error {
 		_, err := fmt.Fprintln(o.streams.ErrOut, "No jobs are in a queue.")
 		return err
 	}
-	return screen.List(out, o.clock.Now(), o.rows(ctx, reader, units), o.all, o.output == "wide")
+	rows := o.rows(ctx, reader, units)
+	if o.output == "wide" {
+		o.foresee(ctx, reader, namespace, rows)
+	}
+	return screen.List(out, o.clock.Now(), rows, o.all, o.output == "wide")
 }
 
 func (o *listOptions) wants(u *v1alpha1.QueueUnit) bool {
@@ -125,6 +130,17 @@ func (o *listOptions) rows(ctx context.Context, reader *answers.Reader, units []
 		)
 	})
 	return rows
+}
+
+// foresee joins rows with forecasts. Without an answer there are none.
+func (o *listOptions) foresee(ctx context.Context, reader *answers.Reader, namespace string, rows []screen.Row) {
+	if !slices.ContainsFunc(rows, func(r screen.Row) bool { return r.Live != nil && r.Live.Status.Position > 0 }) {
+		return
+	}
+	forecasts, _ := reader.Forecasts(ctx, namespace, o.queue)
+	for i := range rows {
+		rows[i].Forecast = forecasts[rows[i].Unit.Namespace+"/"+rows[i].Unit.Name]
+	}
 }
 
 // position has those that are not in line at the end.

@@ -36,6 +36,7 @@ func resourcesOf(r *Reader) map[string]rest.Storage {
 		"units":                    units(r),
 		"units/full":               fullUnits(r),
 		"units/forecast":           &single{object: &v1alpha1.Forecast{}, get: r.forecasts.get},
+		"forecasts":                newForecastLists(r.forecasts),
 		"localqueues":              localQueues(r),
 		"localqueues/waitingunits": localWaitingUnits(r),
 		"localquotas":              localQuotas(r),

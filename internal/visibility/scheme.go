@@ -48,6 +48,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(s.AddConversionFunc((*url.Values)(nil), (*v1alpha1.PageOptions)(nil),
 		func(a, b any, _ conversion.Scope) error { return readPage(*a.(*url.Values), b.(*v1alpha1.PageOptions)) }))
 	utilruntime.Must(s.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Record"), recordField))
+	utilruntime.Must(s.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Forecast"), forecastField))
 	// Types of the library's own answers.
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	s.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},

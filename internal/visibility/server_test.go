@@ -85,6 +85,7 @@ func TestDiscovery(t *testing.T) {
 		"localquotas":              {"LocalQuota", true, "get,list"},
 		"localquotas/units":        {"UnitList", true, "get"},
 		"records":                  {"Record", true, "list"},
+		"forecasts":                {"Forecast", true, "list"},
 		"snapshots":                {"Snapshot", false, "get"},
 	}, got)
 	openAPI := call(t, h, http.MethodGet, "/openapi/v3"+base, "admin", nil)

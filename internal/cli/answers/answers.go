@@ -27,6 +27,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
@@ -142,6 +143,28 @@ func (r *Reader) LiveUnit(ctx context.Context, namespace, name string) (*visibil
 func (r *Reader) Forecast(ctx context.Context, namespace, name string) (*visibility.Forecast, error) {
 	f := &visibility.Forecast{}
 	return f, r.live.Get().Namespace(namespace).Resource("units").Name(name).SubResource("forecast").Do(ctx).Into(f)
+}
+
+// Forecasts say when the first units of a namespace will be admitted, by namespace/name. Without a namespace they are
+// those of all, and with a queue those of one.
+func (r *Reader) Forecasts(ctx context.Context, namespace, queue string) (map[string]*visibility.Forecast, error) {
+	list := &visibility.ForecastList{}
+	req := r.live.Get().Resource("forecasts")
+	if namespace != "" {
+		req = req.Namespace(namespace)
+	}
+	if queue != "" {
+		req = req.Param("fieldSelector", fields.OneTermEqualSelector("queue", queue).String())
+	}
+	if err := req.Do(ctx).Into(list); err != nil {
+		return nil, err
+	}
+	all := make(map[string]*visibility.Forecast, len(list.Items))
+	for i := range list.Items {
+		f := &list.Items[i]
+		all[f.Namespace+"/"+f.Name] = f
+	}
+	return all, nil
 }
 
 // LiveUnits are the answers for all units of a namespace, by name.

@@ -146,6 +146,8 @@ func amounts(list corev1.ResourceList) string {
 type Row struct {
 	Unit *v1alpha1.QueueUnit
 	Live *visibility.Unit
+	// Forecast is nil for a unit that holds quota, and for one that is admitted later than many others.
+	Forecast *visibility.Forecast
 }
 
 // List writes units as a table. wide adds columns.
@@ -155,7 +157,7 @@ func List(out io.Writer, now time.Time, rows []Row, namespaces, wide bool) error
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if wide {
-		header = append(header, "QUOTA", "HOLDS", "ATTEMPTS", "UNIT")
+		header = append(header, "ADMITTED", "QUOTA", "HOLDS", "ATTEMPTS", "UNIT")
 	}
 	lines := [][]string{header}
 	for _, r := range rows {
@@ -204,7 +206,21 @@ func line(now time.Time, r Row, namespaces, wide bool) []string {
 		cells = append([]string{u.Namespace}, cells...)
 	}
 	if wide {
-		cells = append(cells, e.Quota, e.Held, fmt.Sprint(u.Status.Attempts), u.Name)
+		cells = append(cells, foreseen(now, r.Forecast), e.Quota, e.Held, fmt.Sprint(u.Status.Attempts), u.Name)
 	}
 	return cells
+}
+
+// foreseen is when a unit will be admitted, in the time zone of now.
+func foreseen(now time.Time, f *visibility.Forecast) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.Status.About != nil:
+		return "about " + dayTime(now, f.Status.About)
+	case f.Status.Latest != nil:
+		return "by " + dayTime(now, f.Status.Latest)
+	default:
+		return ""
+	}
 }

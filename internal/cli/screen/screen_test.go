@@ -180,7 +180,14 @@ func TestList(t *testing.T) {
 	listed.Status.Waiting, listed.Status.Requested = 0, cpu("4") // as in a list
 	rows := []Row{
 		{Unit: &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "new"}}, Live: listed},
-		{Unit: waiting("train", "QuotaExceeded", ""), Live: short()}, {Unit: running}, {Unit: stopped},
+		{
+			Unit: waiting("train", "QuotaExceeded", ""), Live: short(), Forecast: &visibility.Forecast{Status: forecasted()},
+		},
+		{
+			Unit: waiting("bound", "QuotaExceeded", ""), Live: short(),
+			Forecast: &visibility.Forecast{Status: visibility.ForecastStatus{Latest: ptr.To(before(-26 * time.Hour))}},
+		},
+		{Unit: running}, {Unit: stopped},
 		{Unit: &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "bare"}}},
 	}
 	golden(t, "list", func(b *bytes.Buffer) error { return List(b, now, rows, false, false) })
