@@ -135,14 +135,14 @@ func TestRoles(t *testing.T) {
 	roles := map[string]map[string][]string{
 		"viewer": {
 			"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read,
-			"units": look, "units/forecast": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
-			"localquotas/units": look, "records": look,
+			"units": look, "units/forecast": look, "forecasts": look, "localqueues": look, "localqueues/waitingunits": look,
+			"localquotas": look, "localquotas/units": look, "records": look,
 		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
 			"queues": readAnd("update", "patch", "use"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
-			"units": look, "units/full": look, "units/forecast": look, "quotas": look, "quotas/units": look,
+			"units": look, "units/full": look, "units/forecast": look, "forecasts": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
 			"audits": look, "records": look, "snapshots": {"get"},
 		},
@@ -150,7 +150,7 @@ func TestRoles(t *testing.T) {
 			"queues":        readAnd("create", "update", "patch", "delete", "use"),
 			"queueunits":    readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
-			"units": look, "units/full": look, "units/forecast": look, "quotas": look, "quotas/units": look,
+			"units": look, "units/full": look, "units/forecast": look, "forecasts": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
 			"audits": {"get", "list", "create"}, "records": look, "snapshots": {"get"},
 		},
@@ -160,12 +160,13 @@ func TestRoles(t *testing.T) {
 		"queues": "scheduling.x-k8s.io", "queueunits": "scheduling.x-k8s.io", "elasticquotas": "scheduling.sigs.k8s.io",
 		"jobs": "batch", "pods": "", "secrets": "",
 	}
-	for _, resource := range []string{"units", "localqueues", "localquotas", "quotas", "audits", "records", "snapshots"} {
+	for _, resource := range []string{"units", "forecasts", "localqueues", "localquotas", "quotas", "audits", "records",
+		"snapshots"} {
 		groups[resource] = "visibility.koord-queue.x-k8s.io"
 	}
 	resources := []string{
 		"queues", "queues/status", "queueunits", "queueunits/status", "elasticquotas", "jobs", "pods", "secrets",
-		"units", "units/full", "units/forecast", "localqueues", "localqueues/waitingunits", "localquotas",
+		"units", "units/full", "units/forecast", "forecasts", "localqueues", "localqueues/waitingunits", "localquotas",
 		"localquotas/units", "quotas", "quotas/units", "audits", "records", "snapshots",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"}
