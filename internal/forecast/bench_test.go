@@ -23,10 +23,12 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/virtual"
 )
 
-// BenchmarkAsk asks when a unit is admitted that waits behind half of the others, where 300 units hold quota.
+// BenchmarkAsk asks when a unit is admitted that waits behind half of the others, and about the first 100 units, where
+// 300 units hold quota.
 // Units that differ are decided one by one: a world has to know all of them.
 func BenchmarkAsk(b *testing.B) {
 	for _, c := range []struct {
@@ -65,6 +67,17 @@ func BenchmarkAsk(b *testing.B) {
 			b.ReportMetric(float64(a.Draws), "draws")
 			if !a.NotBefore.IsZero() {
 				b.ReportMetric(a.NotBefore.Sub(epoch).Minutes(), "not-before-minutes")
+			}
+		})
+		b.Run(fmt.Sprintf("waiting=%d/differ=%t/first", waiting, c.differ), func(b *testing.B) {
+			var all []Answer
+			for b.Loop() {
+				all = First(hurried(virtual.FactsOf(s, admission.Config{}, epoch), time.Now()), 100,
+					func(u *unit.Unit) bool { return u.Phase.Waits() })
+			}
+			b.ReportMetric(float64(len(all)), "units")
+			if len(all) > 0 {
+				b.ReportMetric(float64(all[len(all)-1].Draws), "draws-of-last")
 			}
 		})
 	}
