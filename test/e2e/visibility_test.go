@@ -231,6 +231,13 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		require.Regexp(t, `^about .*\d\d:\d\d \(in .*\), at the latest .*\d\d:\d\d; 1 job ahead\n`+
 			`rests on: time limits of 2 jobs\n`, when)
 		require.NotContains(t, when, "secret")
+		wide, err := c.kubectlJobqueue(t, "rose", "list", "-o", "wide", "-n", red)
+		require.NoError(t, err)
+		t.Log("\n" + wide)
+		require.Regexp(t, `job/second .* about .*\d\d:\d\d +red-quota`, wide)
+		wide, err = c.kubectlJobqueue(t, "boss", "list", "-o", "wide", "-A", "--queue", "shared")
+		require.NoError(t, err)
+		require.Regexp(t, `job/secret .* about `, wide)
 		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
 		require.NoError(t, err)
 		require.Contains(t, why, "\n  Admitted:   about ")

@@ -18,12 +18,16 @@ package answers
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -93,4 +97,29 @@ func TestUnitsOfSeveralPages(t *testing.T) {
 		names = append(names, units[i].Name)
 	}
 	require.Equal(t, []string{"u", "u1", "u2"}, names)
+}
+
+// Forecasts of a namespace, of a queue, or of all are one question each.
+func TestForecasts(t *testing.T) {
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind": "ForecastList", "apiVersion": "visibility.koord-queue.x-k8s.io/v1alpha1",
+			"items": [{"metadata": {"namespace": "blue", "name": "u"}, "status": {"draws": 30}}]}`)
+	}))
+	defer server.Close()
+	r, err := New(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	const prefix = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"
+	for _, c := range []struct{ namespace, queue, path string }{
+		{"blue", "", "/namespaces/blue/forecasts"},
+		{"blue", "a,b", "/namespaces/blue/forecasts?fieldSelector=queue%3Da%5C%2Cb"},
+		{"", "", "/forecasts"},
+	} {
+		found, err := r.Forecasts(t.Context(), c.namespace, c.queue)
+		require.NoError(t, err)
+		require.EqualValues(t, 30, found["blue/u"].Status.Draws)
+		require.Equal(t, prefix+c.path, asked)
+	}
 }
