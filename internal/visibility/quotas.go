@@ -97,7 +97,7 @@ func (r *Reader) LocalQuota(ctx context.Context, namespace, name string) (*v1alp
 func quotaStatus(info *questions.QuotaInfo) v1alpha1.QuotaStatus {
 	return v1alpha1.QuotaStatus{
 		Exists: info.Exists, Parent: info.Parent, Limit: amounts(info.Limit), Max: amounts(info.Max),
-		Min: amounts(info.Min), Used: amounts(info.Used), Reserved: amounts(info.Reserved),
+		Min: amounts(info.Min), Used: amounts(info.Used), Reserved: amounts(info.Reserved), Pending: amounts(info.Pending),
 		Holding: count(info.Holding), Waiting: count(info.Waiting),
 	}
 }

@@ -77,6 +77,9 @@ type QuotaStatus struct {
 	Used corev1.ResourceList `json:"used,omitempty"`
 	// reserved for admitted units beyond their pods on nodes.
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
+	// pending is the request of its waiting units, and of admitted ones that wait for more than they hold. Parents of
+	// quotas have none: add that of the quotas below.
+	Pending corev1.ResourceList `json:"pending,omitempty"`
 	// holding is the number of units that hold something of this quota itself.
 	Holding int32 `json:"holding"`
 	// waiting is the number of its units that hold nothing and are not over.

@@ -76,6 +76,8 @@ type QuotaInfo struct {
 	Exists bool
 	// Reserved is what admitted units hold beyond their pods on nodes, here and below.
 	Reserved resources.List
+	// Pending is what waiting units of a leaf ask for, and admitted ones that wait for more. Of a parent it is none.
+	Pending resources.List
 	// Holding units hold something of this quota, Waiting ones do not. Of a parent they are none.
 	Holding, Waiting int
 }

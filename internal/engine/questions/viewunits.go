@@ -52,7 +52,10 @@ func (v View) Quota(name string) (QuotaInfo, bool) {
 	info.Name = name
 	if exists {
 		info.Limit, _ = v.of.Core.Read().Limits().LimitOf(name)
-		info.Reserved = v.of.Core.Read().Holdings().Read(name).Outstanding().List().Mask(level.Max.Max(info.Limit))
+		named := level.Max.Max(info.Limit)
+		outstanding := v.of.Core.Read().Holdings().Read(name).Outstanding().List()
+		info.Reserved = outstanding.Mask(named)
+		info.Pending = v.of.Core.Read().Accounts().Demand(name).Sub(outstanding).Floor0().Mask(named)
 	}
 	if q := v.of.Units.OfQuota(name); q != nil {
 		info.Holding, info.Waiting = q.Holding.Len(), q.Waiting.Len()
