@@ -41,15 +41,12 @@ type Usage struct {
 // UsageOf sums held quota between two times, by quota and namespace. Records, the oldest first, have the units that
 // ended in that time, and units those that hold quota at its end.
 func UsageOf(records []visibility.Record, units []v1alpha1.QueueUnit, from, to time.Time) []Usage {
-	u := usages{from: from, to: to, open: map[string]holding{}, sums: map[[2]string]*sum{}}
-	for i := range records {
-		u.take(&records[i])
-	}
-	for i := range units {
-		u.holds(&units[i])
+	sums := sums{}
+	for _, h := range HoldingsOf(records, units, from, to) {
+		sums.add(&h)
 	}
 	var out []Usage
-	for _, s := range u.sums {
+	for _, s := range sums {
 		s.Jobs = len(s.units)
 		out = append(out, s.Usage)
 	}
@@ -59,12 +56,31 @@ func UsageOf(records []visibility.Record, units []v1alpha1.QueueUnit, from, to t
 	return out
 }
 
-// usages are added up record by record.
-type usages struct {
+// Holding is an amount of a quota that a unit held from one time to another.
+type Holding struct {
+	Quota, Namespace, UID string
+	Amount                corev1.ResourceList
+	From, To              time.Time
+}
+
+// HoldingsOf units between two times, in no order. The arguments are those of UsageOf.
+func HoldingsOf(records []visibility.Record, units []v1alpha1.QueueUnit, from, to time.Time) []Holding {
+	u := holdings{from: from, to: to, open: map[string]holding{}}
+	for i := range records {
+		u.take(&records[i])
+	}
+	for i := range units {
+		u.holds(&units[i])
+	}
+	return u.found
+}
+
+// holdings are collected record by record.
+type holdings struct {
 	from, to time.Time
 	// open are the units, by UID, that hold something at the time of the record.
-	open map[string]holding
-	sums map[[2]string]*sum
+	open  map[string]holding
+	found []Holding
 }
 
 // holding is an amount from a time on.
@@ -74,12 +90,15 @@ type holding struct {
 	since  time.Time
 }
 
+// sums by quota and namespace.
+type sums map[[2]string]*sum
+
 type sum struct {
 	Usage
 	units map[string]struct{}
 }
 
-func (u *usages) take(r *visibility.Record) {
+func (u *holdings) take(r *visibility.Record) {
 	at := r.Time.Time
 	before, known := u.open[r.UID]
 	switch r.Event {
@@ -105,7 +124,7 @@ func (u *usages) take(r *visibility.Record) {
 }
 
 // holds adds what a unit has held since its admission, or since the record says that it holds as much.
-func (u *usages) holds(unit *v1alpha1.QueueUnit) {
+func (u *holdings) holds(unit *v1alpha1.QueueUnit) {
 	switch unit.Status.Phase {
 	case v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed, v1alpha1.PhaseDequeued,
 		v1alpha1.PhaseRunning:
@@ -132,26 +151,28 @@ func (u *usages) holds(unit *v1alpha1.QueueUnit) {
 	u.add(unit.Namespace, string(unit.UID), h, u.to)
 }
 
-func (u *usages) add(namespace, uid string, h holding, until time.Time) {
+func (u *holdings) add(namespace, uid string, h holding, until time.Time) {
 	if h.since.Before(u.from) {
 		h.since = u.from
 	}
-	hours := until.Sub(h.since).Hours()
-	if len(h.amount) == 0 || hours <= 0 {
-		return
+	if len(h.amount) > 0 && until.After(h.since) {
+		u.found = append(u.found, Holding{h.quota, namespace, uid, h.amount, h.since, until})
 	}
-	key := [2]string{h.quota, namespace}
-	s := u.sums[key]
-	if s == nil {
-		s = &sum{
-			Usage: Usage{Quota: h.quota, Namespace: namespace, Hours: map[corev1.ResourceName]float64{}},
+}
+
+func (s sums) add(h *Holding) {
+	key := [2]string{h.Quota, h.Namespace}
+	of := s[key]
+	if of == nil {
+		of = &sum{
+			Usage: Usage{Quota: h.Quota, Namespace: h.Namespace, Hours: map[corev1.ResourceName]float64{}},
 			units: map[string]struct{}{},
 		}
-		u.sums[key] = s
+		s[key] = of
 	}
-	s.units[uid] = struct{}{}
-	for name, amount := range h.amount {
-		s.Hours[name] += amount.AsApproximateFloat64() * hours
+	of.units[h.UID] = struct{}{}
+	for name, amount := range h.Amount {
+		of.Hours[name] += amount.AsApproximateFloat64() * h.To.Sub(h.From).Hours()
 	}
 }
 
