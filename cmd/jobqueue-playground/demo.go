@@ -165,6 +165,11 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	if d.jobs, err = f.shows.jobs(f.jobs, f.seed); err != nil {
 		return err
 	}
+	page, err := startPage(ctx, cp)
+	if err != nil {
+		return err
+	}
+	s.Printf("\nLook at it in a browser: %s\n", page)
 	if err := d.run(ctx); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -64,7 +65,11 @@ func playground(
 	if err != nil {
 		return nil, "", err
 	}
-	return cp, tryThis(s, cp, root), nil
+	page, err := startPage(ctx, cp)
+	if err != nil {
+		return nil, "", errors.Join(err, cp.Stop())
+	}
+	return cp, tryThis(s, cp, root, page), nil
 }
 
 // bareCluster runs what is installed by hand.
@@ -125,9 +130,13 @@ func runPlayground(ctx context.Context, f *clusterFlags, start starter) error {
 }
 
 // tryThis says how to use the cluster from another terminal: three commands to paste.
-func tryThis(s screen.Screen, cp *controlplane.ControlPlane, root string) string {
+func tryThis(s screen.Screen, cp *controlplane.ControlPlane, root, page string) string {
 	return fmt.Sprintf(`
-%s In another terminal:
+%s Look at it in a browser:
+
+%s
+
+In another terminal:
 
 export KUBECONFIG=%s PATH=%s:$PATH
 
@@ -142,7 +151,7 @@ kubectl jobqueue why train -n research
 
 More to try: docs/quickstart.md. Logs: %s
 %s
-`, s.Bold("The cluster is ready."), cp.Kubeconfig(controlplane.Admin), filepath.Join(root, "bin"),
+`, s.Bold("The cluster is ready."), page, cp.Kubeconfig(controlplane.Admin), filepath.Join(root, "bin"),
 		s.Bold("1. See the departments and what they use"),
 		s.Bold("2. Submit a job that takes a whole quota, and one that has to wait for it"),
 		filepath.Join(root, "examples", "quickstart"),

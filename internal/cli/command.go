@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/kinds"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/page"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/schedulerconfig"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/simulation"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/submission"
@@ -94,7 +95,7 @@ caller.`,
 	for group, commands := range map[string][]*cobra.Command{
 		"ask": {
 			listCommand(c), whyCommand(c), (&whenOptions{connection: c}).command(), topCommand(c), shareCommand(c),
-			preemptionsCommand(c), historyCommand(c), usageCommand(c), observeCommand(c),
+			preemptionsCommand(c), historyCommand(c), usageCommand(c), observeCommand(c), page.Command(c.flags, c.streams, pluginOf(c.flags)),
 		},
 		"change": {
 			submission.Command(c.flags, streams, clock.RealClock{}), labelCommand(c), holdCommand(c), releaseCommand(c),

@@ -21,17 +21,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
@@ -60,14 +50,8 @@ Its exit code is 1 if a finding is an error. It needs the right to read all this
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&o.names.QueueNamespace, "queue-namespace", v1alpha1.DefaultQueueNamespace,
-		"namespace of Queues and controller")
-	fs.StringVar(&o.names.SchedulerNamespace, "scheduler-namespace", "koordinator-system", "namespace of koord-scheduler")
-	fs.StringVar(&o.names.SchedulerLease, "scheduler-lease", "koord-scheduler", "name of the Lease of koord-scheduler")
-	fs.StringVar(&o.names.ControllerLease, "controller-lease", "jobqueue-controller",
-		"name of the Lease of jobqueue-controller")
-	fs.StringVarP(&o.output, "output", "o", "", "output format: json or yaml")
+	o.names.AddFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 
@@ -76,29 +60,10 @@ func (o *doctorOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		admissionregistrationv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme,
-		schedulingv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	objects, err := client.New(config, client.Options{Scheme: scheme})
+	findings, err := doctor.Find(ctx, config, o.names, o.clock.Now())
 	if err != nil {
 		return err
 	}
-	served, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return err
-	}
-	reader, err := answers.New(config)
-	if err != nil {
-		return err
-	}
-	from := doctor.Cluster{Objects: objects, Discovery: served, Audit: reader.Audit}
-	findings := doctor.Examine(doctor.Read(ctx, from, o.names, o.clock.Now()))
 	if o.output != "" {
 		if err := writeData(o.streams.Out, o.output, findings); err != nil {
 			return err

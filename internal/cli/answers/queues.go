@@ -28,7 +28,7 @@ import (
 )
 
 // Queues are the queues that units of a namespace are in, or all of them if it is empty.
-func (r *Reader) Queues(ctx context.Context, namespace string) ([]visibility.Queue, error) {
+func Queues(ctx context.Context, r *Reader, namespace string) ([]visibility.Queue, error) {
 	var queues []visibility.Queue
 	for token := ""; ; {
 		var meta metav1.ListMeta
@@ -56,8 +56,8 @@ func (r *Reader) Queues(ctx context.Context, namespace string) ([]visibility.Que
 
 // LineFrom is a part of the line of a queue: up to limit units behind the first ones. A reader of one namespace gets it
 // as the namespace may see it.
-func (r *Reader) LineFrom(
-	ctx context.Context, namespace, queue string, from, limit int,
+func LineFrom(
+	ctx context.Context, r *Reader, namespace, queue string, from, limit int,
 ) (*visibility.WaitingUnitList, error) {
 	list := &visibility.WaitingUnitList{}
 	ask := func(request *rest.Request) error {

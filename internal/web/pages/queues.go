@@ -1,0 +1,215 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package pages
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/reasons"
+)
+
+const (
+	// perPage is the number of waiting units on a page.
+	perPage = 50
+	// answerSize is the size of one answer of the aggregated API, and mostLooked how many units a filter looks at.
+	answerSize = 500
+	mostLooked = 5000
+	// mostAdmitted units of a queue on its page.
+	mostAdmitted = 50
+)
+
+type queuesBody struct{ Rows []visibility.Queue }
+
+func queuesPage(q *question) (*view, error) {
+	queues, note, err := scoped(q, func(namespace string) ([]visibility.Queue, error) {
+		return q.Queues(q.Context, namespace)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &view{Title: "Queues", Nav: "/queues", Template: "queues", Body: &queuesBody{queues}, Note: note}, nil
+}
+
+// lineFilter selects waiting units; empty fields select all.
+type lineFilter struct{ Namespace, Quota, Reason, Text string }
+
+func (f *lineFilter) all() bool { return *f == lineFilter{} }
+
+func (f *lineFilter) selects(w *visibility.WaitingUnit) bool {
+	return (f.Namespace == "" || w.Namespace == f.Namespace) && (f.Quota == "" || w.Quota == f.Quota) &&
+		(f.Reason == "" || strings.EqualFold(w.Reason, f.Reason)) && (f.Text == "" || strings.Contains(w.Name, f.Text))
+}
+
+type queueBody struct {
+	Name     string
+	Queue    *visibility.Queue
+	Filter   lineFilter
+	Rows     []waitingRow
+	Total    int
+	From, To int
+	// Previous and Next are URLs; empty at an end.
+	Previous, Next string
+	// Looked is how many units a filter looked at, if there are more.
+	Looked   int
+	Admitted []admittedRow
+	More     bool
+	NoUnits  string
+}
+
+type waitingRow struct {
+	*visibility.WaitingUnit
+	Link, Asks, Since, About, Meaning string
+}
+
+type admittedRow struct {
+	Namespace, Unit, Link, Job, State, Holds, Since string
+}
+
+func queuePage(q *question) (*view, error) {
+	name := q.PathValue("name")
+	body := &queueBody{Name: name, Filter: lineFilter{
+		q.query.Get("namespace"), q.query.Get("quota"), q.query.Get("reason"), q.query.Get("text"),
+	}}
+	from, _ := strconv.Atoi(q.query.Get("from"))
+	body.From = max(from, 0)
+	if err := body.line(q); err != nil {
+		return nil, err
+	}
+	queues, note, err := scoped(q, func(string) ([]visibility.Queue, error) { return q.Queues(q.Context, "") })
+	if err == nil {
+		if i := slices.IndexFunc(queues, func(x visibility.Queue) bool { return x.Name == name }); i >= 0 {
+			body.Queue = &queues[i]
+		}
+	}
+	body.admitted(q)
+	return &view{Title: "Queue " + name, Nav: "/queues", Template: "queue", Body: body, Note: note}, nil
+}
+
+// line reads one page. With a filter it looks at up to mostLooked units.
+func (b *queueBody) line(q *question) error {
+	var found []visibility.WaitingUnit
+	at, size := b.From, perPage
+	if !b.Filter.all() {
+		size = answerSize
+	}
+	for {
+		list, err := q.Line(q.Context, q.Namespace(), b.Name, at, size)
+		if err != nil {
+			return err
+		}
+		b.Total = at + len(list.Items)
+		if n := list.RemainingItemCount; n != nil {
+			b.Total += int(*n)
+		}
+		for i := range list.Items {
+			at++
+			if b.Filter.selects(&list.Items[i]) {
+				found = append(found, list.Items[i])
+			}
+			if len(found) == perPage {
+				break
+			}
+		}
+		if len(list.Items) < size || len(found) == perPage || at-b.From >= mostLooked {
+			break
+		}
+	}
+	b.To = at
+	b.turn(q.query)
+	forecasts := q.Forecasts(q.Context, found)
+	for i := range found {
+		w := &found[i]
+		row := waitingRow{WaitingUnit: w, Asks: amounts(w.Requested), Meaning: reasons.Of(w.Reason).Meaning}
+		if w.Name != "" {
+			row.Link = jobLink(w.Namespace, w.Name)
+		}
+		if w.QueuedAt != nil {
+			row.Since = age(q.now, w.QueuedAt.Time)
+		}
+		if f := forecasts[w.Namespace+"/"+w.Name]; f != nil {
+			row.About = screen.Expectation(q.now, f)
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	return nil
+}
+
+// turn makes the links to the pages before and behind.
+func (b *queueBody) turn(query url.Values) {
+	link := func(from int) string {
+		values := url.Values{}
+		for key := range query {
+			values.Set(key, query.Get(key))
+		}
+		values.Set("from", fmt.Sprint(from))
+		return "?" + values.Encode()
+	}
+	if b.From > 0 {
+		b.Previous = link(max(b.From-perPage, 0))
+		if !b.Filter.all() { // nobody knows where the page before began
+			b.Previous = link(0)
+		}
+	}
+	if b.To < b.Total {
+		b.Next = link(b.To)
+	}
+	if !b.Filter.all() && b.To < b.Total {
+		b.Looked = b.To - b.From
+	}
+}
+
+func (b *queueBody) admitted(q *question) {
+	type some struct {
+		units []v1alpha1.QueueUnit
+		more  bool
+	}
+	found, _, err := scoped(q, func(namespace string) (some, error) {
+		units, more, err := q.Admitted(q.Context, namespace, b.Name, mostAdmitted)
+		return some{units, more}, err
+	})
+	if err != nil {
+		b.NoUnits = err.Error()
+		return
+	}
+	b.More = found.more
+	for i := range found.units {
+		u := &found.units[i]
+		row := admittedRow{
+			Namespace: u.Namespace, Unit: u.Name, Link: jobLink(u.Namespace, u.Name), Job: answers.JobOf(u),
+			State: screen.State(u),
+		}
+		if u.Status.LastAllocateTime != nil {
+			row.Since = age(q.now, u.Status.LastAllocateTime.Time)
+		}
+		if e := u.Status.Effective; e != nil {
+			row.Holds = e.Held
+		}
+		b.Admitted = append(b.Admitted, row)
+	}
+}
+
+func jobLink(namespace, unit string) string {
+	return "/jobs/" + url.PathEscape(namespace) + "/" + url.PathEscape(unit)
+}

@@ -1,0 +1,319 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/internal/web/factstest"
+)
+
+// paths of all pages, by name.
+var paths = map[string]string{
+	"quotas": "/quotas", "quota": "/quotas/firm", "queues": "/queues", "queue": "/queues/work",
+	"queue-filter": "/queues/work?text=nobody", "job": "/jobs/red/job-000000", "running": "/jobs/red/eval",
+	"pods": "/jobs/red/eval?show=pods", "events": "/jobs/red/eval?show=events", "yaml": "/jobs/red/eval?show=yaml",
+	"reclaim": "/reclaim", "history": "/history", "health": "/health", "search": "/search?q=eval",
+	"gone": "/jobs/red/none",
+}
+
+// sizes of windows: a telephone, a desk, and a desk at 200 % zoom.
+var sizes = map[string]struct {
+	width, height int64
+	scale         float64
+}{"telephone": {360, 740, 2}, "desk": {1280, 800, 1}, "zoomed": {640, 400, 2}}
+
+func firm(t *testing.T, waiting int, of string) (*factstest.World, string) {
+	t.Helper()
+	world := factstest.Firm(waiting)
+	return world, serve(t, &factstest.Person{World: world, Of: of}, factstest.NewClock())
+}
+
+// audit is what axe-core finds on the page: each violation in a line.
+const audit = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then((r) =>
+	r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary)))`
+
+// axe is the script of axe-core, as the npm registry has it.
+func axe(t *testing.T) string {
+	t.Helper()
+	const version, path = "4.14.1", "package/axe.min.js"
+	dir := t.TempDir()
+	pack := exec.CommandContext(t.Context(), "npm", "pack", "--silent", "--fetch-retries=0", "axe-core@"+version)
+	pack.Dir = dir
+	if out, err := pack.CombinedOutput(); err != nil {
+		t.Skipf("axe-core cannot be had: npm does not reach its registry: %v %s", err, out)
+	}
+	archive := filepath.Join(dir, "axe-core-"+version+".tgz")
+	text, err := exec.CommandContext(t.Context(), "tar", "xzOf", archive, path).Output()
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestAccessibility audits every page at three sizes, dark and light, and what there is to see of an empty, a forbidden
+// and a silent cluster.
+func TestAccessibility(t *testing.T) {
+	script := axe(t)
+	browser := newBrowser(t)
+	pages := func(x *tab, of map[string]string) {
+		for name, path := range of {
+			x.size(1280, 800, 1, "light")
+			x.at(path)
+			evaluate[any](x, script+"; null")
+			for size, s := range sizes {
+				for _, scheme := range []string{"light", "dark"} {
+					x.size(s.width, s.height, s.scale, scheme)
+					found := get(x, chromedp.Evaluate[[]string](audit, chromedp.EvalAwaitPromise))
+					require.Empty(x, found, "%s, %s, %s", name, size, scheme)
+					wide := evaluate[int](x, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+					require.LessOrEqual(x, wide, 0, "%s, %s: the page is wider than its window", name, size)
+				}
+			}
+		}
+	}
+	world, url := firm(t, 60, "")
+	x := open(t, browser, url)
+	pages(x, paths)
+	world.Stop(errors.New("connection refused"))
+	pages(x, map[string]string{"down": "/quotas"})
+	_, url = firm(t, 3, factstest.Nobody)
+	pages(open(t, browser, url), map[string]string{"forbidden": "/queues"})
+	pages(open(t, browser, serve(t, &factstest.Person{World: factstest.Empty()}, factstest.NewClock())), map[string]string{
+		"no quotas": "/quotas", "no queues": "/queues", "no history": "/history", "no preemptions": "/reclaim",
+		"no findings": "/health", "no search": "/search",
+	})
+}
+
+// A change is on the page within two seconds, and what the reader does stays: an open table, the focus, a typed word.
+func TestLiveUpdate(t *testing.T) {
+	browser := newBrowser(t)
+	world, url := firm(t, 60, "")
+	x := open(t, browser, url)
+	x.at("/queues/work")
+	x.until(`document.getElementById('live').textContent === 'Live'`)
+	x.do(chromedp.Focus("#text"), chromedp.SendKeys("#text", "abc"))
+	world.Finish()
+	took := x.until(`!document.body.innerText.includes('job-000000')`)
+	t.Logf("a change was on the page after %s", took)
+	require.Less(t, took, 2*time.Second)
+	require.Equal(t, "text", evaluate[string](x, "document.activeElement.id"))
+	require.Equal(t, "abc", evaluate[string](x, "document.activeElement.value"))
+
+	x.at("/quotas")
+	x.until(`document.getElementById('live').textContent === 'Live'`)
+	x.do(chromedp.Click("summary"))
+	world.Finish()
+	x.until(`document.body.innerText.includes('58 waiting')`)
+	require.True(t, evaluate[bool](x, "document.querySelector('details').open"))
+	require.Equal(t, 1, evaluate[int](x, "document.querySelectorAll('main').length"))
+}
+
+// The API server stops and comes back, and then the page's own server ends. The page says so once, and is not replaced
+// by thousands of messages.
+func TestServersStop(t *testing.T) {
+	browser := newBrowser(t)
+	world, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	x.at("/jobs/red/job-000000")
+	x.until(`document.getElementById('live').textContent === 'Live'`)
+	world.Stop(errors.New("dial tcp 192.0.2.1:6443: connect: connection refused"))
+	x.until(`document.body.innerText.includes('192.0.2.1:6443')`)
+	require.Equal(t, 1, evaluate[int](x, "document.querySelectorAll('.error').length"))
+	world.Stop(nil)
+	x.until(`document.body.innerText.includes('QuotaExhausted') && !document.querySelector('.error')`)
+	world.Finish() // the job of the page
+	x.until(`document.body.innerText.includes('Gone, or never there')`)
+
+	url, stop := start(t, &factstest.Person{World: world}, factstest.NewClock())
+	y := open(t, browser, url)
+	y.until(`document.getElementById('live').textContent === 'Live'`)
+	stop()
+	y.until(`document.getElementById('live').textContent.startsWith('Not live')`)
+	require.Contains(t, y.text("#main"), "Quotas")
+}
+
+// Everything can be done with the keyboard: each link and field is reached in the order of the page, and is seen to be.
+func TestKeyboard(t *testing.T) {
+	browser := newBrowser(t)
+	_, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	const reach = `[...document.querySelectorAll(
+		'a[href], button, input:not([type=hidden]), select, summary, [tabindex="0"]'
+	)].filter((e) => e.checkVisibility()).length`
+	const walk = `(() => { const e = document.activeElement; e.dataset.walked = ''; return [
+		(e.innerText || e.name || e.getAttribute('aria-label') || e.tagName).trim(), getComputedStyle(e).outlineStyle] })()`
+	for name, path := range paths {
+		x.at(path)
+		reachable := evaluate[int](x, reach)
+		var order []string
+		for range reachable {
+			x.do(chromedp.KeyEvent("\t"))
+			at := evaluate[[]string](x, walk)
+			require.NotEqual(t, "none", at[1], "%s: the focus on %s cannot be seen", name, at[0])
+			order = append(order, at[0])
+		}
+		walked := evaluate[int](x, `document.querySelectorAll('[data-walked]').length`)
+		require.Equal(t, reachable, walked, "%s: %v", name, order)
+		require.Equal(t, "To the content", order[0], name)
+	}
+	x.at("/queues")
+	x.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r"))
+	x.until(`location.hash === '#main'`)
+	x.do(chromedp.Focus("#q"), chromedp.SendKeys("#q", "eval\r"))
+	x.until(`location.pathname === '/search' && document.body.innerText.includes('job/eval')`)
+}
+
+// A button runs the command that it names, and the page says what the command said.
+func TestButtons(t *testing.T) {
+	browser := newBrowser(t)
+	_, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	x.at("/jobs/red/eval")
+	x.do(chromedp.SetValue("#priority-to", "7"), chromedp.Focus("#priority-to"), chromedp.KeyEvent("\r"))
+	x.until(`document.querySelector('.done')?.innerText.includes('done: priority --to=7 job/eval --namespace=red')`)
+	require.Empty(t, x.heard())
+}
+
+// Three persons: an operator, somebody of one namespace, and somebody without rights.
+func TestThreePersons(t *testing.T) {
+	browser := newBrowser(t)
+	for of, c := range map[string]struct {
+		sees, never []string
+	}{
+		"": {[]string{"train-large", "blue/job-000001", "koordinator-root-quota", "Set priority"}, nil},
+		"red": {
+			[]string{"train-large", "(another namespace)"}, []string{"job-000001", "root-quota", "Set priority"},
+		},
+		factstest.Nobody: {[]string{"You may not see this"}, []string{"train-large", "job-00000", "root-quota"}},
+	} {
+		_, url := firm(t, 3, of)
+		x := open(t, browser, url)
+		var all strings.Builder
+		for _, path := range []string{"/quotas", "/queues", "/queues/work", "/jobs/red/eval", "/history", "/search?q=r"} {
+			x.at(path)
+			all.WriteString(x.text("main"))
+		}
+		for _, word := range c.sees {
+			require.Contains(t, all.String(), word, of)
+		}
+		for _, word := range c.never {
+			require.NotContains(t, all.String(), word, of)
+		}
+	}
+}
+
+// A script in the name of a job is text. If a bug let it into the page, the policy would still not let it run.
+func TestPlantedScript(t *testing.T) {
+	browser := newBrowser(t)
+	_, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	x.at("/jobs/red/job-script")
+	require.Equal(t, "job/"+factstest.Script, evaluate[string](x, "document.querySelector('h1').textContent"))
+	require.NotEqual(t, "taken", get(x, chromedp.Title()))
+	require.Empty(t, x.heard())
+	evaluate[any](x, `(() => { const s = document.createElement('script')
+		s.textContent = "document.title='taken'"; document.body.append(s) })()`)
+	require.Eventually(t, func() bool { return strings.Contains(strings.Join(x.heard(), " "), "Content Security Policy") },
+		patience, 20*time.Millisecond)
+	require.NotEqual(t, "taken", get(x, chromedp.Title()))
+}
+
+// A URL from the address bar or the history of the browser lets nobody in, and has no token.
+func TestStolenURL(t *testing.T) {
+	browser := newBrowser(t)
+	_, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	require.NotContains(t, evaluate[string](x, "location.href"), "token")
+	x.at("/quotas/red")
+	stolen := evaluate[string](x, "location.href")
+	require.Empty(t, evaluate[string](x, "document.cookie"))
+
+	thief := &tab{T: t}
+	thief.ctx = newTab(t, browser)
+	thief.do(chromedp.Navigate(stolen))
+	require.Contains(t, thief.text("main"), "This page has an owner")
+	thief.do(chromedp.Navigate("about:blank"), chromedp.Navigate(stolen+"#token=guess"))
+	thief.until(`document.body.innerText.includes('earlier start')`)
+
+	// A name that resolves to the loopback reaches the server, and nothing else.
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, x.base+"/quotas", nil)
+	require.NoError(t, err)
+	request.Host = "rebound.example"
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusMisdirectedRequest, response.StatusCode)
+}
+
+// A long line: the first page is there in a second, and the server keeps no copy of it.
+func TestManyUnits(t *testing.T) {
+	const units, most = 100_000, 100 << 20
+	browser := newBrowser(t)
+	_, url := firm(t, units, "")
+	x := open(t, browser, url)
+	before := heap()
+	for _, path := range []string{"/queues/work", "/queues/work?from=99950", "/quotas", "/search?q=eval", "/history"} {
+		begin := time.Now()
+		x.at(path)
+		took := time.Since(begin)
+		bytes := evaluate[int](x, "document.documentElement.outerHTML.length")
+		t.Logf("%s with %d units: %s, %d bytes", path, units, took.Round(time.Millisecond), bytes)
+		require.Less(t, took, time.Second, path)
+		require.Less(t, bytes, 100_000, path)
+	}
+	grown := int64(heap()) - int64(before)
+	t.Logf("the server and its browser driver keep %d KiB more", grown>>10)
+	require.Less(t, grown, int64(most))
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestPictures writes the pictures of the documentation into JOBQUEUE_PICTURES.
+func TestPictures(t *testing.T) {
+	if os.Getenv("JOBQUEUE_PICTURES") == "" {
+		t.Skip("no directory for pictures")
+	}
+	browser := newBrowser(t)
+	_, url := firm(t, 7, "")
+	x := open(t, browser, url)
+	for _, scheme := range []string{"light", "dark"} {
+		for size, s := range sizes {
+			for name, path := range paths {
+				x.size(s.width, s.height, s.scale, scheme)
+				x.at(path)
+				x.until(`document.getElementById('live').textContent === 'Live'`)
+				x.picture(fmt.Sprintf("%s-%s-%s", name, size, scheme))
+			}
+		}
+	}
+}
