@@ -100,6 +100,17 @@ test-e2e: ## Run all tests against scheduler, controller and a cluster of KWOK n
 test-operators: ## Run jobs of other kinds with real operators, or a stand-in, through queues; compiles some minutes once; last line is JSON
 	@hack/test.sh operators && status=0 || status=$$?; cat _artifacts/operators.json; exit $$status
 
+.PHONY: test-web
+test-web: ## Look at the page in a headless Chromium: accessibility, keyboard, sizes, live update, persons, 100,000 units
+	@hack/test.sh web
+
+# Where the pictures go; those of docs/images are chosen from them.
+PICTURES ?= _artifacts/pictures
+
+.PHONY: pictures
+pictures: ## Write pictures of the page into PICTURES, and those of the documentation into docs/images
+	@mkdir -p $(PICTURES) && JOBQUEUE_PICTURES=$(abspath $(PICTURES)) $(GO) test -count=1 -run TestPictures ./test/web
+
 .PHONY: bench
 bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test
 	@hack/bench.sh $(ARGS)

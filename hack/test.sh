@@ -26,6 +26,8 @@
 #   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
 #   release        a release for linux/amd64: made, its checksums and signature verified, its plugin run, its chart rendered
 #   chart          the Helm chart: rendered, linted, compared with kustomize, installed over the release before, and removed
+#   web            the page in a headless Chromium of the distribution, which is installed if there is none: accessibility, keyboard,
+#                  sizes, dark, live update, three persons, 100,000 units
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
 # Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
@@ -125,6 +127,35 @@ vuln() {
     return
   fi
   step "known vulnerabilities" "${check[@]}" ./cmd/koord-scheduler ./cmd/jobqueue-controller
+}
+
+# chromium says whether there is a browser; as root it installs that of the distribution.
+chromium() {
+  local name
+  for name in chromium-headless-shell chromium; do
+    if command -v "$name" >/dev/null; then
+      return
+    fi
+  done
+  if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
+    return 1
+  fi
+  apt-get update -qq || return
+  for name in chromium-headless-shell chromium; do
+    if apt-get install -y -qq --no-install-recommends "$name" fonts-dejavu-core; then
+      return
+    fi
+  done
+  return 1
+}
+
+web() {
+  if ! chromium; then
+    STEPS+=("left out: no Chromium, and that of the distribution cannot be installed here")
+    return
+  fi
+  step "the page in a browser" \
+    failures_last env JOBQUEUE_BROWSER=required "$GO" test -vet=off -count=1 -v -timeout 15m ./test/web
 }
 
 # What the tests below start; a second call rebuilds nothing.
@@ -317,6 +348,7 @@ all() {
   failovers
   mutants
   vuln
+  web
   binaries
   integration
   e2e
@@ -331,7 +363,7 @@ all() {
 
 section() {
   case "$1" in
-  unit | properties | fuzz | differential | race | failovers | mutants | vuln) "$1" ;;
+  unit | properties | fuzz | differential | race | failovers | mutants | vuln | web) "$1" ;;
   sim) simulate ;;
   sim-itself) sim_itself ;;
   integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | release | chart | chaos | hostile) binaries && "${1//-/_}" ;;

@@ -18,10 +18,18 @@ limitations under the License.
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -216,11 +224,21 @@ func (x *tab) size(width, height int64, scale float64, scheme string) {
 		})
 }
 
-// picture writes what a person sees; without a directory it does nothing.
-func (x *tab) picture(name string) {
+// picture writes what a person sees of the whole page, with 256 colours.
+func (x *tab) picture(file string) {
 	x.Helper()
-	if directory := os.Getenv("JOBQUEUE_PICTURES"); directory != "" {
-		png := get(x, chromedp.FullScreenshot(100))
-		require.NoError(x, os.WriteFile(filepath.Join(directory, name+".png"), png, 0o644))
+	full, err := png.Decode(bytes.NewReader(get(x, chromedp.FullScreenshot(100))))
+	require.NoError(x, err)
+	seen := map[color.Color]int{}
+	for at := range full.Bounds().Dx() * full.Bounds().Dy() {
+		seen[full.At(at%full.Bounds().Dx(), at/full.Bounds().Dx())]++
 	}
+	colours := slices.SortedFunc(maps.Keys(seen), func(a, b color.Color) int { return cmp.Compare(seen[b], seen[a]) })
+	few := image.NewPaletted(full.Bounds(), colours[:min(len(colours), 256)])
+	draw.Draw(few, few.Bounds(), full, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	require.NoError(x, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few))
+	require.Less(x, out.Len(), 200_000, file)
+	require.NoError(x, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(x, os.WriteFile(file, out.Bytes(), 0o644))
 }

@@ -59,6 +59,14 @@ func firm(t *testing.T, waiting int, of string) (*factstest.World, string) {
 const audit = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then((r) =>
 	r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary)))`
 
+// long skips a test that says more than whether it works.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-web runs it")
+	}
+}
+
 // axe is the script of axe-core, as the npm registry has it.
 func axe(t *testing.T) string {
 	t.Helper()
@@ -78,8 +86,9 @@ func axe(t *testing.T) string {
 // TestAccessibility audits every page at three sizes, dark and light, and what there is to see of an empty, a forbidden
 // and a silent cluster.
 func TestAccessibility(t *testing.T) {
-	script := axe(t)
+	long(t)
 	browser := newBrowser(t)
+	script := axe(t)
 	pages := func(x *tab, of map[string]string) {
 		for name, path := range of {
 			x.size(1280, 800, 1, "light")
@@ -136,6 +145,7 @@ func TestLiveUpdate(t *testing.T) {
 // The API server stops and comes back, and then the page's own server ends. The page says so once, and is not replaced
 // by thousands of messages.
 func TestServersStop(t *testing.T) {
+	long(t)
 	browser := newBrowser(t)
 	world, url := firm(t, 3, "")
 	x := open(t, browser, url)
@@ -159,6 +169,7 @@ func TestServersStop(t *testing.T) {
 
 // Everything can be done with the keyboard: each link and field is reached in the order of the page, and is seen to be.
 func TestKeyboard(t *testing.T) {
+	long(t)
 	browser := newBrowser(t)
 	_, url := firm(t, 3, "")
 	x := open(t, browser, url)
@@ -201,6 +212,7 @@ func TestButtons(t *testing.T) {
 
 // Three persons: an operator, somebody of one namespace, and somebody without rights.
 func TestThreePersons(t *testing.T) {
+	long(t)
 	browser := newBrowser(t)
 	for of, c := range map[string]struct {
 		sees, never []string
@@ -273,6 +285,7 @@ func TestStolenURL(t *testing.T) {
 // A long line: the first page is there in a second, and the server keeps no copy of it.
 func TestManyUnits(t *testing.T) {
 	const units, most = 100_000, 100 << 20
+	long(t)
 	browser := newBrowser(t)
 	_, url := firm(t, units, "")
 	x := open(t, browser, url)
@@ -298,10 +311,14 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestPictures writes the pictures of the documentation into JOBQUEUE_PICTURES.
+// shown are the pictures of the documentation: a size that a reader sees whole.
+var shown = []string{"quotas", "job", "queue"}
+
+// TestPictures writes pictures of all pages into JOBQUEUE_PICTURES, and those of the documentation into docs/images.
 func TestPictures(t *testing.T) {
-	if os.Getenv("JOBQUEUE_PICTURES") == "" {
-		t.Skip("no directory for pictures")
+	pictures := os.Getenv("JOBQUEUE_PICTURES")
+	if pictures == "" {
+		t.Skip("no directory for pictures: make pictures")
 	}
 	browser := newBrowser(t)
 	_, url := firm(t, 7, "")
@@ -312,8 +329,14 @@ func TestPictures(t *testing.T) {
 				x.size(s.width, s.height, s.scale, scheme)
 				x.at(path)
 				x.until(`document.getElementById('live').textContent === 'Live'`)
-				x.picture(fmt.Sprintf("%s-%s-%s", name, size, scheme))
+				x.picture(filepath.Join(pictures, fmt.Sprintf("%s-%s-%s.png", name, size, scheme)))
 			}
 		}
+	}
+	for _, name := range shown {
+		x.size(1000, 600, 1, "light")
+		x.at(paths[name])
+		x.until(`document.getElementById('live').textContent === 'Live'`)
+		x.picture(filepath.Join("..", "..", "docs", "images", "page-"+name+".png"))
 	}
 }

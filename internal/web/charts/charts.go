@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package charts computes charts and has the templates that draw them as SVG. A chart is made at the server. It needs no
-// script, and equal numbers give equal text. Colours are classes of the style sheet. A page with a chart has a table with
-// the same numbers.
+// Package charts computes charts and has the templates that draw them as SVG. A chart is made at the server. It needs
+// no script, and equal numbers give equal text. Colours are classes of the style sheet. A page with a chart has a table
+// with the same numbers.
 package charts
 
 import (

@@ -32,7 +32,7 @@ const (
 	// Ping keeps proxies from closing a stream, and shows a browser that the server is there.
 	Ping = 15 * time.Second
 	// Interval is the least time between two looks at the same page.
-	Interval = time.Second
+	Interval = 500 * time.Millisecond
 	// share of the time that looks at one page may take: one in share.
 	share = 4
 )

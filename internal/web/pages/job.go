@@ -172,9 +172,9 @@ func stretchesOf(records []visibility.Record, story *screen.Story, now time.Time
 		case visibility.RecordRunning:
 			next(r.Time.Time, "used", "Runs")
 		case visibility.RecordEvicted:
-			next(r.Time.Time, "waiting", "Waits after its eviction: "+r.Reason)
+			next(r.Time.Time, "waiting", "Waits after its eviction: "+r.Reason+takenBy(story.Taken, r.Time.Time))
 		case visibility.RecordDeactivated:
-			next(r.Time.Time, "held", "On hold "+r.Reason)
+			next(r.Time.Time, "held", strings.TrimSuffix("On hold: "+r.Reason, ": "))
 		case visibility.RecordActivated:
 			next(r.Time.Time, "waiting", "Waits for quota")
 		case visibility.RecordSucceeded, visibility.RecordFailed, visibility.RecordDeleted:
@@ -187,6 +187,20 @@ func stretchesOf(records []visibility.Record, story *screen.Story, now time.Time
 	}
 	next(maxTime(now, at.From), "", "")
 	return all
+}
+
+// takenBy says to whom the quota went, if that is the preemption since which the unit waits.
+func takenBy(t *answers.Taken, at time.Time) string {
+	const apart = 5 * time.Second // between the object and the record
+	switch {
+	case t == nil || t.Time.Sub(at).Abs() > apart:
+		return ""
+	case t.Taker != nil:
+		return " by " + t.Taker.Namespace + "/" + t.Taker.Job
+	case t.ByQuota != "":
+		return " by quota " + t.ByQuota
+	}
+	return ""
 }
 
 // presentCause has the reason of this moment, and how many are ahead.

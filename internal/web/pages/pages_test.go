@@ -27,10 +27,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/facts"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/factstest"
 )
@@ -190,4 +196,32 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(seen), 60)
+}
+
+// A timeline has each cause of the past, and of the present with who is ahead.
+func TestTimeline(t *testing.T) {
+	at := func(minutes int) time.Time { return factstest.Now.Add(time.Duration(minutes-60) * time.Minute) }
+	record := func(minutes int, event visibility.RecordEvent, reason string) visibility.Record {
+		return visibility.Record{Event: event, Reason: reason, Time: metav1.NewMicroTime(at(minutes))}
+	}
+	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(0))}}
+	story := &screen.Story{
+		Unit: u, Taken: &answers.Taken{Time: metav1.NewTime(at(40)), ByQuota: "blue"},
+		Live: &visibility.Unit{Status: visibility.UnitStatus{Position: 3, First: "blue/first", Reason: "QuotaExhausted"}},
+	}
+	var got []string
+	for _, s := range stretchesOf([]visibility.Record{
+		record(0, visibility.RecordEnqueued, ""), record(5, visibility.RecordReserved, ""),
+		record(6, visibility.RecordAdmitted, ""), record(8, visibility.RecordRunning, ""),
+		record(20, visibility.RecordEvicted, "CheckRetry"), record(25, visibility.RecordDeactivated, "Held"),
+		record(30, visibility.RecordActivated, ""), record(35, visibility.RecordAdmitted, ""),
+		record(40, visibility.RecordEvicted, "Reclaimed"),
+	}, story, factstest.Now) {
+		got = append(got, s.To.Sub(s.From).String()+" "+s.Cause)
+	}
+	require.Equal(t, []string{
+		"5m0s Waits for quota", "1m0s Admission checks", "2m0s Pods start", "12m0s Runs",
+		"5m0s Waits after its eviction: CheckRetry", "5m0s On hold: Held", "5m0s Waits for quota", "5m0s Pods start",
+		"20m0s Waits after its eviction: Reclaimed by quota blue: QuotaExhausted, 2 jobs ahead, first blue/first",
+	}, got)
 }
