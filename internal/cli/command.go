@@ -95,7 +95,8 @@ caller.`,
 	for group, commands := range map[string][]*cobra.Command{
 		"ask": {
 			listCommand(c), whyCommand(c), (&whenOptions{connection: c}).command(), topCommand(c), shareCommand(c),
-			preemptionsCommand(c), historyCommand(c), usageCommand(c), observeCommand(c), page.Command(c.flags, c.streams, pluginOf(c.flags)),
+			preemptionsCommand(c), historyCommand(c), usageCommand(c), observeCommand(c),
+			page.Command(c.flags, c.streams, pluginOf(c.flags)),
 		},
 		"change": {
 			submission.Command(c.flags, streams, clock.RealClock{}), labelCommand(c), holdCommand(c), releaseCommand(c),
