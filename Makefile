@@ -104,12 +104,12 @@ test-operators: ## Run jobs of other kinds with real operators, or a stand-in, t
 test-web: ## Look at the page in a headless Chromium: accessibility, keyboard, sizes, live update, persons, 100,000 units
 	@hack/test.sh web
 
-# Where the pictures go; those of docs/images are chosen from them.
+# Where pictures of all pages go.
 PICTURES ?= _artifacts/pictures
 
 .PHONY: pictures
 pictures: ## Write pictures of the page into PICTURES, and those of the documentation into docs/images
-	@mkdir -p $(PICTURES) && JOBQUEUE_PICTURES=$(abspath $(PICTURES)) $(GO) test -count=1 -run TestPictures ./test/web
+	@mkdir -p $(PICTURES) && JOBQUEUE_PICTURES=$(abspath $(PICTURES)) $(GO) test -count=1 -run 'Pictures$$' ./test/web
 
 .PHONY: bench
 bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test

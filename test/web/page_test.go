@@ -311,15 +311,32 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// shown are the pictures of the documentation: a size that a reader sees whole.
-var shown = []string{"quotas", "job", "queue"}
-
-// TestPictures writes pictures of all pages into JOBQUEUE_PICTURES, and those of the documentation into docs/images.
-func TestPictures(t *testing.T) {
-	pictures := os.Getenv("JOBQUEUE_PICTURES")
-	if pictures == "" {
+// pictured skips a test that writes pictures, unless a directory is given for them.
+func pictured(t *testing.T) (directory string) {
+	t.Helper()
+	if directory = os.Getenv("JOBQUEUE_PICTURES"); directory == "" {
 		t.Skip("no directory for pictures: make pictures")
 	}
+	return directory
+}
+
+// TestPictures writes the pictures of the documentation, in a size that a reader sees whole.
+func TestPictures(t *testing.T) {
+	pictured(t)
+	browser := newBrowser(t)
+	_, url := firm(t, 7, "")
+	x := open(t, browser, url)
+	x.size(1000, 600, 1, "light")
+	for _, name := range []string{"quotas", "job"} {
+		x.at(paths[name])
+		x.until(`document.getElementById('live').textContent === 'Live'`)
+		x.picture(filepath.Join("..", "..", "docs", "images", "page-"+name+".png"))
+	}
+}
+
+// TestAllPictures writes pictures of all pages and sizes into JOBQUEUE_PICTURES, for those who change them.
+func TestAllPictures(t *testing.T) {
+	pictures := pictured(t)
 	browser := newBrowser(t)
 	_, url := firm(t, 7, "")
 	x := open(t, browser, url)
@@ -332,11 +349,5 @@ func TestPictures(t *testing.T) {
 				x.picture(filepath.Join(pictures, fmt.Sprintf("%s-%s-%s.png", name, size, scheme)))
 			}
 		}
-	}
-	for _, name := range shown {
-		x.size(1000, 600, 1, "light")
-		x.at(paths[name])
-		x.until(`document.getElementById('live').textContent === 'Live'`)
-		x.picture(filepath.Join("..", "..", "docs", "images", "page-"+name+".png"))
 	}
 }

@@ -19,11 +19,14 @@ package facts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
 )
@@ -62,6 +65,45 @@ func (c *Cached) Records(ctx context.Context, q *answers.RecordQuery) (*answers.
 // Findings implements Source.
 func (c *Cached) Findings(ctx context.Context) ([]doctor.Finding, error) {
 	return keep(c, "findings", func() ([]doctor.Finding, error) { return c.Source.Findings(ctx) })
+}
+
+// Admitted implements Source. The units of all queues are for charts, and kept. Those of one queue are asked for.
+func (c *Cached) Admitted(
+	ctx context.Context, namespace, queue string, limit int,
+) (units []v1alpha1.QueueUnit, more bool, err error) {
+	if queue != "" {
+		return c.Source.Admitted(ctx, namespace, queue, limit)
+	}
+	type some struct {
+		units []v1alpha1.QueueUnit
+		more  bool
+	}
+	found, err := keep(c, fmt.Sprintf("admitted %q %d", namespace, limit), func() (some, error) {
+		units, more, err := c.Source.Admitted(ctx, namespace, queue, limit)
+		return some{units, more}, err
+	})
+	return found.units, found.more, err
+}
+
+// Forecasts implements Source.
+func (c *Cached) Forecasts(
+	ctx context.Context, units []visibility.WaitingUnit,
+) map[string]*visibility.ForecastStatus {
+	var names strings.Builder
+	for i := range units {
+		names.WriteString(" " + units[i].Namespace + "/" + units[i].Name)
+	}
+	found, _ := keep(c, "forecasts"+names.String(), func() (map[string]*visibility.ForecastStatus, error) {
+		return c.Source.Forecasts(ctx, units), nil
+	})
+	return found
+}
+
+// Rights implements Source.
+func (c *Cached) Rights(ctx context.Context, u *v1alpha1.QueueUnit) (Rights, error) {
+	return keep(c, fmt.Sprintf("rights %s/%s %v", u.Namespace, u.Name, u.Spec.ConsumerRef), func() (Rights, error) {
+		return c.Source.Rights(ctx, u)
+	})
 }
 
 // keep asks once, also where several ask at the same time.

@@ -91,29 +91,25 @@ func (c *Cluster) Units(ctx context.Context, namespace string, limit int) ([]v1a
 	return c.units(ctx, limit, client.InNamespace(namespace))
 }
 
-// Admitted implements Source. The API server selects: one request for each phase that holds quota.
+// holds selects units that hold quota: those of all other phases are left out by the API server.
+var holds = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", ""),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseEnqueued)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSchedFailed)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseTimeoutBackoff)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSucceed)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseFailed)),
+)
+
+// Admitted implements Source.
 func (c *Cluster) Admitted(
 	ctx context.Context, namespace, queue string, limit int,
-) (all []v1alpha1.QueueUnit, more bool, err error) {
-	for _, phase := range []v1alpha1.QueueUnitPhase{
-		v1alpha1.PhaseRunning, v1alpha1.PhaseDequeued, v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady,
-		v1alpha1.PhaseSchedSucceed,
-	} {
-		set := fields.Set{"status.phase": string(phase)}
-		if queue != "" {
-			set["status.effective.queue"] = queue
-		}
-		units, rest, err := c.units(ctx, limit-len(all), client.InNamespace(namespace),
-			client.MatchingFieldsSelector{Selector: set.AsSelector()})
-		if err != nil {
-			return nil, false, err
-		}
-		all, more = append(all, units...), more || rest
-		if len(all) >= limit {
-			return all, true, nil
-		}
+) (units []v1alpha1.QueueUnit, more bool, err error) {
+	selector := holds
+	if queue != "" {
+		selector = fields.AndSelectors(holds, fields.OneTermEqualSelector("status.effective.queue", queue))
 	}
-	return all, more, nil
+	return c.units(ctx, limit, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector})
 }
 
 func (c *Cluster) units(

@@ -18,7 +18,9 @@ package facts
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -116,5 +119,40 @@ func TestRights(t *testing.T) {
 		got, err := cluster(t, allowed).Rights(t.Context(), unitOf("x"))
 		require.NoError(t, err)
 		require.Equal(t, want, got)
+	}
+}
+
+// counted counts the questions that Cached passes on.
+type counted struct {
+	Source
+	asked, failures int
+}
+
+func (c *counted) Records(context.Context, *answers.RecordQuery) (*answers.Records, error) {
+	if c.asked++; c.failures > 0 {
+		c.failures--
+		return nil, errors.New("no answer")
+	}
+	return &answers.Records{}, nil
+}
+
+// A long answer is kept for some seconds, and an error is not.
+func TestCached(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Unix(1000, 0))
+	source := &counted{failures: 1}
+	cached := &Cached{Source: source, Clock: clock}
+	for _, step := range []struct {
+		query answers.RecordQuery
+		later time.Duration
+		fails bool
+		asked int
+	}{
+		{asked: 1, fails: true}, {asked: 2}, {asked: 2}, {query: answers.RecordQuery{Namespace: "a"}, asked: 3}, {asked: 3},
+		{later: fresh - 1, asked: 3}, {later: 1, asked: 4},
+	} {
+		clock.Step(step.later)
+		_, err := cached.Records(t.Context(), &step.query)
+		require.Equal(t, step.fails, err != nil)
+		require.Equal(t, step.asked, source.asked)
 	}
 }

@@ -205,7 +205,8 @@ func (t *quotaTree) row(at position, resource string, recent *recentUse) quotaRo
 		pending = plus(pending, below.Status.Pending)
 	}
 	for _, name := range names(s.Max, s.Min, s.Limit, s.Used, s.Reserved) {
-		if resource != "" && resource != string(name) {
+		if resource != "" && resource != string(name) ||
+			float(s.Max, name)+float(s.Used, name)+float(s.Reserved, name)+float(pending, name) == 0 {
 			continue
 		}
 		held := s.Used[name].DeepCopy()
@@ -218,7 +219,7 @@ func (t *quotaTree) row(at position, resource string, recent *recentUse) quotaRo
 			Loan: t.loan(at.Quota, name),
 		}
 		if _, limited := s.Limit[name]; limited && free.Sign() > 0 {
-			r.Free = free.String()
+			r.Free = number(name, free.AsApproximateFloat64())
 		} else if limited {
 			r.Free = "0"
 		}

@@ -17,12 +17,15 @@ limitations under the License.
 package pages
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 const (
@@ -82,6 +85,13 @@ func (b *searchBody) hit(found []string, name string) []string {
 	return found
 }
 
+func ended(u *v1alpha1.QueueUnit) int {
+	if unit.Phase(u.Status.Phase).Terminal() {
+		return 1
+	}
+	return 0
+}
+
 func (b *searchBody) jobs(q *question) (note string) {
 	units, note, err := scoped(q, func(namespace string) ([]v1alpha1.QueueUnit, error) {
 		units, more, err := q.Units(q.Context, namespace, mostSearched)
@@ -93,6 +103,9 @@ func (b *searchBody) jobs(q *question) (note string) {
 		return note
 	}
 	b.Looked = len(units)
+	slices.SortStableFunc(units, func(x, y v1alpha1.QueueUnit) int { // those that have ended come last
+		return cmp.Compare(ended(&x), ended(&y))
+	})
 	for i := range units {
 		u := &units[i]
 		job := answers.JobOf(u)

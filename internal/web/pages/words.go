@@ -127,7 +127,7 @@ func names(lists ...corev1.ResourceList) (all []corev1.ResourceName) {
 
 // number of a resource as people write it, rounded.
 func number(name corev1.ResourceName, n float64) string {
-	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+	if strings.HasSuffix(string(name), "memory") || name == corev1.ResourceEphemeralStorage ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 		for _, unit := range []struct {
 			size float64
