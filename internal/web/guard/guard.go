@@ -22,6 +22,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -99,10 +100,8 @@ func (s *Session) exchange(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "POST the token", http.StatusMethodNotAllowed)
 		return
 	}
-	token := http.MaxBytesReader(w, r.Body, maxToken)
-	body := make([]byte, maxToken)
-	n, _ := token.Read(body)
-	if subtle.ConstantTimeCompare(body[:n], []byte(s.token)) != 1 {
+	token, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxToken))
+	if err != nil || subtle.ConstantTimeCompare(token, []byte(s.token)) != 1 {
 		http.Error(w, "this token is of another start", http.StatusForbidden)
 		return
 	}
