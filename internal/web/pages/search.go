@@ -103,7 +103,8 @@ func (b *searchBody) jobs(q *question) (note string) {
 		return note
 	}
 	b.Looked = len(units)
-	slices.SortStableFunc(units, func(x, y v1alpha1.QueueUnit) int { // those that have ended come last
+	// Jobs that have ended come last.
+	slices.SortStableFunc(units, func(x, y v1alpha1.QueueUnit) int {
 		return cmp.Compare(ended(&x), ended(&y))
 	})
 	for i := range units {
