@@ -39,13 +39,15 @@ type Source interface {
 }
 
 // Reader answers questions with objects of the API. Methods with a namespace answer readers of that namespace: they
-// name no unit of another one.
+// name no unit of a namespace that these may not read.
 type Reader struct {
 	// History has the record of transitions; nil is an empty one.
 	History *history.Recorder
 	// NamespaceCreated says when a namespace was created, if there is one: the record of an earlier one of that name is
 	// not for its readers. Nil knows no namespace.
 	NamespaceCreated func(name string) (time.Time, bool)
+	// MayRead says whether the user of a request may read the units of a namespace. Nil allows that of the path alone.
+	MayRead func(ctx context.Context, namespace string) bool
 	// Metrics counts how right forecasts were; nil counts nothing.
 	Metrics   *metrics.Set
 	source    Source

@@ -137,7 +137,7 @@ func TestADryRunNamesNoUnit(t *testing.T) {
 	require.NoError(t, e.Lead(t.Context()))
 	e.Step()
 	h := served(t, NewReader(stepped{e}, clocktesting.NewFakeClock(start)), anybody)
-	for _, path := range []string{"/namespaces/a/units", "/namespaces/a/units/taker", "/namespaces/a/units/taker/full"} {
+	for _, path := range []string{"/namespaces/a/units", "/namespaces/a/units/taker"} {
 		body := call(t, h, http.MethodGet, base+path, "u", nil).Body.String()
 		require.Contains(t, body, `"dryRun":{"units":1,"holds":["unit-of-b/1"]}`, path)
 		require.NotContains(t, body, "secret", path)

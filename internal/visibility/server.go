@@ -34,6 +34,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/limiter"
 )
 
@@ -101,6 +102,7 @@ func newServer(ctx context.Context, o *Options, r *Reader) (*server.GenericAPISe
 	}
 	s, err := cfg.Complete(nil).New("koord-jobqueue-visibility", server.NewEmptyDelegate())
 	if err == nil {
+		r.MayRead = holders.Rights(cfg.Authorization.Authorizer)
 		err = install(s, r)
 	}
 	if err != nil {

@@ -26,9 +26,9 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // UnitsOfQuota are the units of a quota that are not over, with what each holds; those that hold something come first.
@@ -105,26 +105,21 @@ func unitList(a *answer[some[questions.UnitRow]], meta metav1.ListMeta) *v1alpha
 	return out
 }
 
-// Unit is one unit. It names no unit of another namespace.
+// Unit is one unit. It names units of namespaces that the reader may read.
 func (r *Reader) Unit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
-	qu, err := r.FullUnit(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	conceal := func(key *string) {
-		if !unit.InNamespace(*key, namespace) {
-			*key = ""
-		}
-	}
-	conceal(&qu.Status.First)
-	for i := range qu.Status.Shortages {
-		conceal(&qu.Status.Shortages[i].ClaimedBy)
-	}
-	return qu, nil
+	may := holders.Once(namespace, func(of string) bool { return r.MayRead != nil && r.MayRead(ctx, of) })
+	return unitFor(ctx, r, namespace, name, may)
 }
 
 // FullUnit is one unit. It says which units of whom are before it.
 func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
+	return unitFor(ctx, r, namespace, name, func(string) bool { return true })
+}
+
+// unitFor is one unit, with the names of units in namespaces that its reader may read.
+func unitFor(
+	ctx context.Context, r *Reader, namespace, name string, may func(namespace string) bool,
+) (*v1alpha1.Unit, error) {
 	a, err := ask(ctx, r, func(v questions.View) (questions.UnitInfo, bool) { return v.Unit(namespace + "/" + name) })
 	switch {
 	case err != nil:
@@ -132,11 +127,17 @@ func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha
 	case !a.found:
 		return nil, notFound("units", name)
 	}
+	known := func(key string) string {
+		if of, _, _ := strings.Cut(key, "/"); key == "" || !may(of) {
+			return ""
+		}
+		return key
+	}
 	info := &a.value
 	qu := unitOf(&info.UnitRow)
 	qu.Observation = a.observation()
 	s := &qu.Status
-	s.Position, s.Waiting, s.First = count(info.Explanation.Position), count(info.Waiting), info.First
+	s.Position, s.Waiting, s.First = count(info.Explanation.Position), count(info.Waiting), known(info.First)
 	s.Reason, s.Message, s.Writing = string(info.Reason), info.Message, info.Writing
 	s.Outstanding = amounts(info.Outstanding)
 	if !info.Until.IsZero() {
@@ -148,8 +149,11 @@ func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha
 		s.LosesQuotaAt, s.LosesQuotaFor = &at, string(info.LosesFor)
 	}
 	for i := range info.Shortages {
-		s.Shortages = append(s.Shortages, shortageOf(&info.Shortages[i]))
+		sh := shortageOf(&info.Shortages[i])
+		sh.ClaimedBy = known(sh.ClaimedBy)
+		s.Shortages = append(s.Shortages, sh)
 	}
+	s.Holders = holders.List(&info.Holders, may)
 	return &qu, nil
 }
 
@@ -186,6 +190,8 @@ func shortageOf(s *decide.Shortage) v1alpha1.Shortage {
 		Limit: amount(s.Limit), Max: given(s.Max, s.HasMax), Min: given(s.Min, s.HasMin),
 		Used: amount(s.Used), UsedByJobs: amount(s.UsedByUnits), UsedByOthers: amount(s.UsedByOthers),
 		Reserved: amount(s.Outstanding), ClaimedAhead: given(s.Claimed, s.Claimed > 0), ClaimedBy: s.ClaimedBy,
+		ClaimedIn: s.ClaimedIn, Beyond: s.Beyond, Rightful: given(s.Rightful, s.TooLarge),
+		Guaranteed: given(s.Guaranteed, s.Guaranteed > 0), Unusable: given(s.Unusable, s.Unusable > 0),
 		Request: amount(s.Request), Free: amount(s.Free), Missing: amount(s.Missing),
 	}
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/quotawatch"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/statuswrite"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -132,6 +133,11 @@ func drive(t *testing.T) *engine.Driver {
 
 func driveBy(t *testing.T, c clock.WithTicker) *engine.Driver {
 	t.Helper()
+	return driveOn(t, c, tree{})
+}
+
+func driveOn(t *testing.T, c clock.WithTicker, quotas quotawatch.Quotas) *engine.Driver {
+	t.Helper()
 	client, err := objects.NewClient(transport.Config(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
 		runtime.NewScheme(), map[schema.GroupVersionResource]string{
 			v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
@@ -140,7 +146,7 @@ func driveBy(t *testing.T, c clock.WithTicker) *engine.Driver {
 	managed, err := managedjobs.NewPredicate(managedjobs.Default())
 	require.NoError(t, err)
 	e, err := engine.New(engine.Options{
-		Client: client, Quotas: tree{}, Clock: c, Submit: func(*statuswrite.Write) {},
+		Client: client, Quotas: quotas, Clock: c, Submit: func(*statuswrite.Write) {},
 		Predicate: managed,
 	})
 	require.NoError(t, err)

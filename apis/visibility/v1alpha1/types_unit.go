@@ -68,6 +68,8 @@ type UnitStatus struct {
 	Observed bool `json:"observed,omitempty"`
 	// shortages are all that a waiting unit lacks, its own quota first.
 	Shortages []Shortage `json:"shortages,omitempty"`
+	// holders hold what the unit is short of, at the level that decides. They are absent if the end of no unit helps.
+	Holders *Holders `json:"holders,omitempty"`
 	// dryRun is what the unit would take if its queue had no dryRun. Of units that ask for the same, the first one has
 	// it. Only the replica that decides knows it.
 	DryRun *DryRun `json:"dryRun,omitempty"`
@@ -125,10 +127,48 @@ type Shortage struct {
 	ClaimedAhead *resource.Quantity `json:"claimedAhead,omitempty"`
 	// claimedBy is the first of those, as namespace/name, if the reader may know of it.
 	ClaimedBy string `json:"claimedBy,omitempty"`
+	// claimedIn is the queue of that unit, if it is another one.
+	ClaimedIn string `json:"claimedIn,omitempty"`
+	// beyond marks a level where the unit may go beyond the shares of its quotas, as these use less than their shares.
+	Beyond bool `json:"beyond,omitempty"`
+	// rightful is the amount that the quota can get while others use their guarantees, if the request is above that.
+	Rightful *resource.Quantity `json:"rightful,omitempty"`
+	// guaranteed is the part of limit that is kept for quotas below their guarantees.
+	Guaranteed *resource.Quantity `json:"guaranteed,omitempty"`
+	// unusable is free on nodes of the cluster that take no pods.
+	Unusable *resource.Quantity `json:"unusable,omitempty"`
 	// request of the unit.
 	Request resource.Quantity `json:"request"`
-	// free is limit - used - reserved; below zero where more is in use than the limit allows.
+	// free is limit - used - reserved - guaranteed; below zero where more is in use than the limit allows.
 	Free resource.Quantity `json:"free"`
 	// missing is what has to be freed here before the unit fits.
 	Missing resource.Quantity `json:"missing"`
+}
+
+// Holders are the units that hold a resource at a level of the quota tree and below. Their ends make room there.
+type Holders struct {
+	// level that decides.
+	Level string `json:"level"`
+	// resource of which it has too little.
+	Resource string `json:"resource"`
+	// units are the first 100 of those that the reader may know of, the largest amount first.
+	Units []Holder `json:"units"`
+	// others is the amount held by all other units.
+	Others resource.Quantity `json:"others"`
+}
+
+// Holder is a unit that holds some of a resource.
+type Holder struct {
+	// namespace of the unit.
+	Namespace string `json:"namespace"`
+	// name of the unit.
+	Name string `json:"name"`
+	// job is the name of its job.
+	Job string `json:"job,omitempty"`
+	// quota that it is charged to.
+	Quota string `json:"quota"`
+	// since is when it was admitted.
+	Since *metav1.Time `json:"since,omitempty"`
+	// held is its amount of the resource.
+	Held resource.Quantity `json:"held"`
 }

@@ -94,6 +94,8 @@ type UnitInfo struct {
 	// LosesAt is when the time-out LosesFor gives its quota back if it goes on as it is; zero for never.
 	LosesAt  time.Time
 	LosesFor unit.Reason
+	// Holders hold what the unit is short of.
+	Holders Holders
 }
 
 // UnitRow is what a list says of a unit.

@@ -119,6 +119,7 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	info.Explanation, _ = state.Explain(key)
 	x := &info.Explanation
 	x.Reason, x.Message = objects.Told(rec.Object, x.Reason, x.Message)
+	info.Holders = v.holdersOf(info.Quota, x.Shortages)
 	loses := admission.Of(state, key, v.Now(), life.ExpiryOf)
 	info.LosesAt, info.LosesFor = loses.At, loses.Reason
 	if info.Held.Len() > 0 {
