@@ -62,6 +62,8 @@ type UnitStatus struct {
 	Reason string `json:"reason,omitempty"`
 	// message is the reason in words.
 	Message string `json:"message,omitempty"`
+	// remarks are the part of message about loans, preemption and other quotas that the unit lists.
+	Remarks string `json:"remarks,omitempty"`
 	// notBefore is when the reason is over though nothing happens, as in a back-off.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 	// observed: the queue does nothing about the job. reason is why it would wait.

@@ -167,8 +167,11 @@ func (s *State) Explain(unitKey string) (answers.Explanation, bool) {
 	if first, ok := line.First(); ok && first != u {
 		e.First = first.spec.Key
 	}
-	e.Shortages = newWhy(s).shortages(u)
-	decide.Bind(e.Shortages, reason)
+	why := newWhy(s)
+	e.Shortages = why.shortages(u)
+	if binding := decide.Bind(e.Shortages, reason); binding != nil {
+		e.Remarks = why.remarks(u, e.Shortages, binding)
+	}
 	return e, true
 }
 
