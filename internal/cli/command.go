@@ -74,7 +74,12 @@ func (c *connection) completeJob(cmd *cobra.Command, args []string, _ string) ([
 
 // Command is kubectl-jobqueue with all that is below it.
 func Command(streams genericiooptions.IOStreams) *cobra.Command {
-	c := &connection{flags: genericclioptions.NewConfigFlags(true), streams: streams, clock: clock.RealClock{}}
+	return commandAt(streams, clock.RealClock{})
+}
+
+// commandAt has the time of a clock.
+func commandAt(streams genericiooptions.IOStreams, now clock.PassiveClock) *cobra.Command {
+	c := &connection{flags: genericclioptions.NewConfigFlags(true), streams: streams, clock: now}
 	root := &cobra.Command{
 		Use:   "kubectl-jobqueue",
 		Short: "Shows jobs that wait for quota, and why",

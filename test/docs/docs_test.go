@@ -94,7 +94,8 @@ func commandsBy(reasons map[string]string) map[string]string {
 var shows = map[string]string{
 	"kubectl jobqueue list -n research":         "QuotaExceeded",
 	"kubectl jobqueue top -A":                   "team-research",
-	"kubectl jobqueue why train":                "Position:",
+	"kubectl jobqueue why train":                "Who must end",
+	"kubectl jobqueue why train -o wide":        "Too little quota",
 	"kubectl jobqueue why lost":                 "OtherScheduler",
 	"kubectl jobqueue why borrower -n research": "Reclaimed",
 	"kubectl jobqueue why more -n research":     "nvidia.com/gpu",

@@ -198,31 +198,26 @@ func (r *Reader) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return snapshot.Read(bytes.NewReader(answer.Document))
 }
 
-// Holders are the units of a quota, those that hold something first. Of units of other namespaces a caller without
-// more rights learns the phase and the amounts alone.
-func (r *Reader) Holders(ctx context.Context, namespace, quota string, limit int) (*visibility.UnitList, error) {
-	list := &visibility.UnitList{}
-	return list, r.below(ctx, namespace, "quotas", quota, "units", limit, list)
+// LocalQuota is a quota that units of a namespace use. It is nil with an error.
+func (r *Reader) LocalQuota(ctx context.Context, namespace, name string) (*visibility.LocalQuota, error) {
+	q := &visibility.LocalQuota{}
+	if err := r.live.Get().Namespace(namespace).Resource("localquotas").Name(name).Do(ctx).Into(q); err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
-// Line is the beginning of the line of a queue.
+// Line is the beginning of the line of a queue: in full, or, without the right to that, as the namespace may see it.
 func (r *Reader) Line(ctx context.Context, namespace, queue string, limit int) (*visibility.WaitingUnitList, error) {
 	list := &visibility.WaitingUnitList{}
-	return list, r.below(ctx, namespace, "queues", queue, "waitingunits", limit, list)
-}
-
-// below asks for what is below a queue or quota: in full, or, without the right to that, as the namespace may see it.
-func (r *Reader) below(
-	ctx context.Context, namespace, resource, name, below string, limit int, into runtime.Object,
-) error {
 	ask := func(request *rest.Request) error {
-		return request.Name(name).SubResource(below).Param("limit", fmt.Sprint(limit)).Do(ctx).Into(into)
+		return request.Name(queue).SubResource("waitingunits").Param("limit", fmt.Sprint(limit)).Do(ctx).Into(list)
 	}
-	err := ask(r.live.Get().Resource(resource))
+	err := ask(r.live.Get().Resource("queues"))
 	if apierrors.IsForbidden(err) {
-		err = ask(r.live.Get().Namespace(namespace).Resource("local" + resource))
+		err = ask(r.live.Get().Namespace(namespace).Resource("localqueues"))
 	}
-	return err
+	return list, err
 }
 
 // Quotas are the levels of the tree that a namespace uses, or all of them if it is empty.

@@ -18,9 +18,12 @@ package screen
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +79,7 @@ func short() *visibility.Unit {
 				Missing: resource.MustParse("2"),
 			},
 		},
+		Holders: heldBy("research", "research", map[string]string{"old": "4"}, "0"),
 	}}
 }
 
@@ -113,6 +117,11 @@ func TestWhy(t *testing.T) {
 	kept.Status.Effective.Preemptable = ptr.To(false)
 	doubted := waiting("doubted", "QuotaExceeded", `quota "research": cpu`)
 	doubted.Annotations = map[string]string{v1alpha1.AnnotationDoubts: "a pod of main asks for 9 of cpu\n\x1b[2Janother"}
+	preempted := waiting("lent-1", "QuotaExceeded", `quota "platform": cpu`)
+	preempted.Status.Conditions = append(preempted.Status.Conditions, evictedFor(taken().Reason, taken().Message))
+	// Each table and each row of the summary is in one of these.
+	wide := map[string]bool{"why-short": true, "why-others": true, "why-takes": true, "why-checks": true, "why-kept": true,
+		"why-stalled": true, "why-escapes": true, "why-taken": true}
 	for name, s := range map[string]*Story{
 		"why-doubted": {Unit: doubted},
 		"why-kept":    {Unit: kept},
@@ -126,10 +135,7 @@ func TestWhy(t *testing.T) {
 				{Position: 1, Requested: cpu("8"), QueuedAt: &since},
 				{Position: 2, Namespace: "research", Name: "first", Requested: cpu("4"), Reason: "QuotaExceeded", QueuedAt: &since},
 			},
-			Holders: []visibility.Unit{{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "old"},
-				Status:     visibility.UnitStatus{Phase: "Running", Held: cpu("4")},
-			}},
+			Quota: quotaOf("research", "4", "10", "4"),
 		},
 		"why-others": {
 			Unit: waiting("train", "QuotaExceeded", `quota "research": cpu`), Live: usedByOthers(),
@@ -142,9 +148,7 @@ func TestWhy(t *testing.T) {
 		"why-takes": {
 			Unit: waiting("own", "QuotaExceeded", `quota "research": cpu`), Live: &visibility.Unit{}, Taking: ptr.To(taking()),
 		},
-		"why-taken": {
-			Unit: waiting("lent-1", "QuotaExceeded", `quota "platform": cpu`), Live: &visibility.Unit{}, Taken: ptr.To(taken()),
-		},
+		"why-taken":  {Unit: preempted, Live: &visibility.Unit{}, Taken: ptr.To(taken())},
 		"why-checks": {Unit: checked, Live: &visibility.Unit{}},
 		"why-backoff": {Unit: backoff, Live: &visibility.Unit{Status: visibility.UnitStatus{
 			Reason: "Backoff", Message: "waits until 2026-01-01T12:01:00Z", NotBefore: ptr.To(before(-time.Minute)),
@@ -161,13 +165,50 @@ func TestWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name, func(b *bytes.Buffer) error { return Why(b, now, s) })
 		})
+		if wide[name] {
+			t.Run(name+" -o wide", func(t *testing.T) {
+				golden(t, name+"-wide", func(b *bytes.Buffer) error { return WhyWide(b, now, s, 2) })
+			})
+		}
 	}
+}
+
+func evictedFor(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		LastTransitionTime: before(5 * time.Minute),
+	}
+}
+
+// quotaOf is a quota without min, with a share, a max, and what admitted jobs reserve.
+func quotaOf(name, share, most, reserved string) *visibility.LocalQuota {
+	return &visibility.LocalQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: visibility.QuotaStatus{
+		Min: cpu("0"), Limit: cpu(share), Max: cpu(most), Reserved: cpu(reserved),
+	}}
+}
+
+// heldBy has units of a namespace, by name, that hold so many cpu at a level, and other units that hold the rest.
+func heldBy(level, namespace string, held map[string]string, others string) *visibility.Holders {
+	h := &visibility.Holders{Level: level, Resource: "cpu", Others: resource.MustParse(others)}
+	for name, amount := range held {
+		h.Units = append(h.Units, visibility.Holder{
+			Namespace: namespace, Name: name, Quota: namespace, Since: ptr.To(before(time.Hour)),
+			Held: resource.MustParse(amount),
+		})
+	}
+	slices.SortFunc(h.Units, func(a, b visibility.Holder) int {
+		return cmp.Or(b.Held.Cmp(a.Held), strings.Compare(a.Name, b.Name))
+	})
+	return h
 }
 
 // usedByOthers is short of what pods without a job use.
 func usedByOthers() *visibility.Unit {
 	u := short()
-	u.Status.Shortages[0].Used, u.Status.Shortages[0].UsedByOthers = resource.MustParse("4"), resource.MustParse("3")
+	x := &u.Status.Shortages[0]
+	x.Used, x.UsedByOthers, x.ClaimedAhead = resource.MustParse("4"), resource.MustParse("3"), nil
+	x.Limit, x.Missing = resource.MustParse("8"), resource.MustParse("4")
+	u.Status.Holders = heldBy("research", "research", map[string]string{"a": "1", "b": "1"}, "3")
 	return u
 }
 

@@ -64,7 +64,16 @@ var causes = map[string]string{
 }
 
 // expectation is the first line; empty without a time.
-func expectation(now time.Time, s *visibility.ForecastStatus) (line string) {
+func expectation(now time.Time, s *visibility.ForecastStatus) string {
+	line := timesOf(now, s)
+	if line != "" && s.Ahead != nil {
+		line += "; " + number(int(*s.Ahead), "job") + " ahead"
+	}
+	return line
+}
+
+// timesOf a forecast; empty if it has none.
+func timesOf(now time.Time, s *visibility.ForecastStatus) (line string) {
 	switch {
 	case s.About != nil:
 		line = "about " + dayTime(now, s.About) + until(now, s.About)
@@ -79,9 +88,6 @@ func expectation(now time.Time, s *visibility.ForecastStatus) (line string) {
 		line = "not before " + dayTime(now, s.NotBefore) + until(now, s.NotBefore)
 	default:
 		return ""
-	}
-	if s.Ahead != nil {
-		line += "; " + number(int(*s.Ahead), "job") + " ahead"
 	}
 	return line
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package screen
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -26,14 +25,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/reasons"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen/shortage"
 )
 
 // Story is all that a reader may know of why a unit has not got what it asks for. Fields of the aggregated API are nil
@@ -43,9 +40,10 @@ type Story struct {
 	Live *visibility.Unit
 	// Missing says why there is no answer of the aggregated API.
 	Missing string
+	// Quota is that of the unit.
+	Quota *visibility.LocalQuota
 	// Forecast is nil for a unit that is not in line.
 	Forecast *visibility.Forecast
-	Holders  []visibility.Unit
 	Ahead    []visibility.WaitingUnit
 	// Taking is what the unit takes now, Taken the preemption since which it waits; nil without one.
 	Taking *answers.Taking
@@ -53,25 +51,24 @@ type Story struct {
 	// OtherPods are pods of the namespace that use the quota and that no admitted unit accounts for.
 	OtherPods     []string
 	MoreOtherPods int
-	// More are the units of which there are more than are listed.
-	MoreHolders, MoreAhead int64
+	// MoreAhead is the number of units ahead that are not listed.
+	MoreAhead int64
 }
 
-// Why writes the page that answers why a job waits.
-func Why(out io.Writer, now time.Time, s *Story) error {
+// Why writes why a job waits, in a few lines.
+func Why(out io.Writer, now time.Time, s *Story) error { return writeShort(out, Short(now, s)) }
+
+// WhyWide writes the same, and behind it the facts and up to most rows of each table.
+func WhyWide(out io.Writer, now time.Time, s *Story, most int) error {
 	p := &pageWriter{out: out}
+	p.err = writeShort(out, Short(now, s))
 	p.summary(now, s)
 	p.reason(now, s)
-	p.doubts(s)
 	p.preemption(now, s)
 	p.shortages(s)
 	p.ahead(now, s)
-	p.holders(s)
+	p.holders(now, s, most)
 	p.checks(s)
-	p.advice(s)
-	if s.Missing != "" {
-		p.printf("\nThe aggregated API gives no position, amounts, holders and units ahead: %s.\n", s.Missing)
-	}
 	return p.err
 }
 
@@ -95,8 +92,6 @@ func (p *pageWriter) table(rows [][]string) {
 
 func (p *pageWriter) summary(now time.Time, s *Story) {
 	u, e := s.Unit, effective(s.Unit, s.Live)
-	p.printf("%s in namespace %s: %s, created %s ago\n",
-		answers.JobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
 	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
 	if len(u.Spec.Quotas) > 1 {
 		rows = append(rows, []string{"Lists:", clean(strings.Join(u.Spec.Quotas, ", "))})
@@ -125,15 +120,13 @@ func (p *pageWriter) summary(now time.Time, s *Story) {
 	if !ptr.Deref(e.Preemptable, true) {
 		rows = append(rows, []string{"Preemptable:", "no, as long as its queue has allowUnpreemptable"})
 	}
+	p.printf("\n")
 	p.table(rows)
 }
 
 func (p *pageWriter) reason(now time.Time, s *Story) {
 	reason, message := s.reason()
 	if reason == "" {
-		if state := State(s.Unit); state == "Pending" {
-			p.printf("\nNo reason yet: the scheduler has not looked at the unit, or does not run.\n")
-		}
 		return
 	}
 	p.printf("\nReason: %s\n  %s\n", clean(reason), clean(message))
@@ -145,18 +138,6 @@ func (p *pageWriter) reason(now time.Time, s *Story) {
 		at := s.Live.Status.LosesQuotaAt.Time
 		p.printf("  If nothing changes, the time-out %s takes the quota back at %s (in %s).\n",
 			clean(s.Live.Status.LosesQuotaFor), at.UTC().Format(time.RFC3339), age(at, now))
-	}
-}
-
-// doubts are what the controller said of the job when it queued it.
-func (p *pageWriter) doubts(s *Story) {
-	words := s.Unit.Annotations[v1alpha1.AnnotationDoubts]
-	if words == "" || State(s.Unit) != "Pending" {
-		return
-	}
-	p.printf("\nThe job may never run. When it was queued:\n")
-	for line := range strings.SplitSeq(words, "\n") {
-		p.printf("  %s\n", clean(line))
 	}
 }
 
@@ -175,7 +156,7 @@ func (p *pageWriter) shortages(s *Story) {
 	rows := [][]string{{"QUOTA", "RESOURCE", "LIMIT", "USED", "RESERVED", "CLAIMED", "FREE", "ASKED", "MISSING", "NOTE"}}
 	for i := range s.Live.Status.Shortages {
 		x := &s.Live.Status.Shortages[i]
-		bound, limit := binding(x)
+		bound, limit := shortage.Binding(x)
 		claimed, note := none, none
 		if x.ClaimedAhead != nil {
 			claimed = x.ClaimedAhead.String()
@@ -191,15 +172,6 @@ func (p *pageWriter) shortages(s *Story) {
 			x.Free.String(), x.Request.String(), x.Missing.String(), note,
 		})
 	}
-	p.printf("\n")
-	reason, _ := s.reason()
-	for i := range s.Live.Status.Shortages {
-		if x := &s.Live.Status.Shortages[i]; x.Binds || len(s.Live.Status.Shortages) == 1 {
-			for line := range strings.Lines(sentence(x, reason)) {
-				p.printf("%s\n", clean(strings.TrimSuffix(line, "\n")))
-			}
-		}
-	}
 	p.printf("\nToo little quota:\n")
 	p.table(rows)
 	if len(s.OtherPods) > 0 {
@@ -209,108 +181,6 @@ func (p *pageWriter) shortages(s *Story) {
 		}
 		p.more(int64(s.MoreOtherPods))
 	}
-}
-
-// bounds are the limits of a level in words.
-var bounds = map[string]string{
-	"max": "its max", "min": "its min, for jobs that are not preemptible", "runtime": "its fair share of this moment",
-	"total": "all that the cluster has", "rightful": "what it can get while others use what they are guaranteed",
-}
-
-// binding is the limit that a shortage is about. A unit that never fits asks for more than max, or min, and not for
-// more than the share of a moment.
-func binding(x *visibility.Shortage) (bound string, limit resource.Quantity) {
-	if x.NeverFits && x.Bound != "min" && x.Max != nil {
-		return "max", *x.Max
-	}
-	return x.Bound, x.Limit
-}
-
-// sentence says in words what the row of the shortage says in columns that is the reason.
-func sentence(x *visibility.Shortage, reason string) string {
-	bound, amount := binding(x)
-	limit := fmt.Sprintf("%s of %s (%s)", amount.String(), x.Resource, cmp.Or(bounds[bound], bound))
-	if x.NeverFits {
-		return fmt.Sprintf("The job asks for %s. Quota %s never gives more than %s.", x.Request.String(), x.Level, limit)
-	}
-	text := fmt.Sprintf("Quota %s has a limit of %s: pods use %s, and admitted jobs reserve %s more.\n",
-		x.Level, limit, x.Used.String(), x.Reserved.String())
-	if !x.UsedByOthers.IsZero() {
-		text += fmt.Sprintf("Pods without an admitted job use %s of that.\n", x.UsedByOthers.String())
-	}
-	if x.ClaimedAhead != nil {
-		text += fmt.Sprintf("Units ahead claim %s. ", x.ClaimedAhead.String())
-	}
-	if reason == string(unit.ReasonExceedsGuaranteedShare) { // free quota does not help
-		return text + fmt.Sprintf("The job asks for %s. It is admitted when other quotas use less than they are guaranteed.",
-			x.Request.String())
-	}
-	return text + fmt.Sprintf("The job asks for %s, so %s must become free.", x.Request.String(), x.Missing.String())
-}
-
-// changes are what would let the job go on, with numbers.
-func changes(s *Story) (lines []string) {
-	if s.Live == nil {
-		return nil
-	}
-	if text := raises(s.Live.Status.Shortages); text != "" {
-		lines = append(lines, text)
-	}
-	for i := range s.Holders {
-		h := &s.Holders[i]
-		if freed := amounts(helpful(h.Status.Held, s)); freed != "" && h.Name != "" {
-			lines = append(lines, fmt.Sprintf("The end of %s frees %s.", key(h.Namespace, h.Name), freed))
-		}
-	}
-	return lines
-}
-
-// raises is the sentence about greater quotas. It is empty if these are not enough: if the cluster has too little, or a
-// share at some level is too small. Of a job that never fits only what it never gets counts. The rest may come free.
-func raises(all []visibility.Shortage) string {
-	never := slices.ContainsFunc(all, func(x visibility.Shortage) bool { return x.NeverFits })
-	decides := never
-	var parts []string
-	for i := range all {
-		x := &all[i]
-		if never && !x.NeverFits {
-			continue
-		}
-		bound, limit := binding(x)
-		if x.Bound == "total" || bound != "max" && bound != "min" {
-			return ""
-		}
-		decides = decides || x.Binds
-		enough := limit.DeepCopy()
-		if enough.Add(x.Missing); bound != x.Bound {
-			enough = x.Request
-		}
-		parts = append(parts, fmt.Sprintf("%s of %s of quota %s from %s to %s",
-			bound, x.Resource, x.Level, limit.String(), enough.String()))
-	}
-	if !decides { // something else keeps the job from its turn
-		return ""
-	}
-	return "An operator raises " + strings.Join(parts, ", and ") + "."
-}
-
-// helpful is the part of another job's quota that the job is short of. A shortage of min needs quota of non-preemptible
-// jobs, and it is not known whether the other job is one.
-func helpful(held corev1.ResourceList, s *Story) corev1.ResourceList {
-	freed := corev1.ResourceList{}
-	if reason, _ := s.reason(); reason == string(unit.ReasonExceedsGuaranteedShare) { // free quota does not help
-		return freed
-	}
-	for i := range s.Live.Status.Shortages {
-		x := &s.Live.Status.Shortages[i]
-		if x.NeverFits {
-			return nil
-		}
-		if amount, ok := held[corev1.ResourceName(x.Resource)]; ok && x.Bound != "min" {
-			freed[corev1.ResourceName(x.Resource)] = amount
-		}
-	}
-	return freed
 }
 
 func (p *pageWriter) ahead(now time.Time, s *Story) {
@@ -331,18 +201,27 @@ func (p *pageWriter) ahead(now time.Time, s *Story) {
 	p.more(s.MoreAhead)
 }
 
-func (p *pageWriter) holders(s *Story) {
-	if len(s.Holders) == 0 {
+func (p *pageWriter) holders(now time.Time, s *Story, most int) {
+	if s.Live == nil || s.Live.Status.Holders == nil {
 		return
 	}
-	rows := [][]string{{"UNIT", "PHASE", "HOLDS"}}
-	for i := range s.Holders {
-		h := &s.Holders[i]
-		rows = append(rows, []string{key(h.Namespace, h.Name), h.Status.Phase, amounts(h.Status.Held)})
+	h := s.Live.Status.Holders
+	rows := [][]string{{"JOB", "QUOTA", "HOLDS", "AGE"}}
+	for i := range h.Units[:min(most, len(h.Units))] {
+		u, since := &h.Units[i], none
+		if u.Since != nil {
+			since = age(now, u.Since.Time)
+		}
+		rows = append(rows, []string{nameOf(u), u.Quota, u.Held.String(), since})
 	}
-	p.printf("\nHold this quota:\n")
-	p.table(rows)
-	p.more(s.MoreHolders)
+	if !h.Others.IsZero() {
+		rows = append(rows, []string{"(" + othersOf(h) + ")", "", h.Others.String(), ""})
+	}
+	if len(rows) > 1 {
+		p.printf("\nHold %s at %s:\n", h.Resource, h.Level)
+		p.table(rows)
+		p.more(int64(len(h.Units) - most))
+	}
 }
 
 func (p *pageWriter) more(n int64) {
@@ -361,20 +240,6 @@ func (p *pageWriter) checks(s *Story) {
 	}
 	p.printf("\nAdmission checks:\n")
 	p.table(rows)
-}
-
-func (p *pageWriter) advice(s *Story) {
-	reason, _ := s.reason()
-	lines := changes(s)
-	if text := reasons.Of(reason).Advice; text != "" {
-		lines = append([]string{text}, lines...)
-	}
-	if len(lines) > 0 {
-		p.printf("\nWhat helps:\n")
-	}
-	for _, line := range lines {
-		p.printf("  %s\n", clean(line))
-	}
 }
 
 // key names a unit. A reader of one namespace does not learn the names of units elsewhere.
