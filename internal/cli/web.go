@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/page"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/story"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web"
 )
 
@@ -36,10 +37,9 @@ const mostTold = 5
 
 // pluginOf is the rest of the plugin, for the page.
 func pluginOf(flags *genericclioptions.ConfigFlags) page.Plugin {
-	why := whyOptions{connection: &connection{flags: flags, clock: clock.RealClock{}}, most: mostTold}
 	return page.Plugin{
 		Tell: func(ctx context.Context, r *answers.Reader, u *v1alpha1.QueueUnit) *screen.Story {
-			return why.story(ctx, r, u)
+			return story.Of(ctx, r, u, mostTold)
 		},
 		Root: func(streams genericiooptions.IOStreams) *cobra.Command { return Command(streams) },
 	}

@@ -82,7 +82,7 @@ func (c *cluster) observes(t *testing.T) {
 	}
 	require.Regexp(t, `job/second +observe-a +\d+ +Observed \(Pending\) +QueueFull`, run("list", "-n", watched))
 	require.Regexp(t, `(?s)Mode: +Observe.*Reason: QueueFull\n +would wait: queue "observe-a" has 1 admitted`,
-		run("why", "third", "-n", watched))
+		run("why", "third", "-n", watched, "-o", "wide"))
 
 	require.NoError(t, c.kube.BatchV1().Jobs(watched).Delete(t.Context(), "first",
 		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))

@@ -69,8 +69,9 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	c.waitReason(t, borrower, "lent", "Reclaimed")
 	require.Regexp(t, taker+`borrower/job/lent +preempt-borrower +Suspended`, run("boss", "preemptions", "-A"))
 	require.Regexp(t, taker+`\(1 of other namespaces, or deleted\)`, run("olga", "preemptions", "-n", owner))
-	require.Regexp(t, `Preempts, to be admitted:\n.*\n +borrower/job/lent `, run("boss", "why", "own", "-n", owner))
-	require.NotContains(t, run("olga", "why", "own", "-n", owner), "lent")
+	require.Regexp(t, `Preempts, to be admitted:\n.*\n +borrower/job/lent `,
+		run("boss", "why", "own", "-n", owner, "-o", "wide"))
+	require.NotContains(t, run("olga", "why", "own", "-n", owner, "-o", "wide"), "lent")
 	c.scale(t, "koord-queue", controllerDeployment, 1)
 	c.waitPhase(t, owner, "own", v1alpha1.PhaseRunning)
 
@@ -80,7 +81,7 @@ func (c *cluster) showPreemptions(t *testing.T) {
 	require.Regexp(t, row+`preempt-owner +1 +Suspended +- +quota "preempt-owner" takes back`, seen)
 	require.Contains(t, seen, noNames)
 	require.NotContains(t, seen, "job/own")
-	seen = run("bob", "why", "lent", "-n", borrower)
+	seen = run("bob", "why", "lent", "-n", borrower, "-o", "wide")
 	require.Regexp(t, `Preempted \S+ ago: Reclaimed\n +quota "preempt-owner" takes back`, seen)
 	require.NotContains(t, seen, "job/own")
 	require.NotContains(t, run("olga", "preemptions", "-n", owner), "lent")
@@ -92,7 +93,7 @@ func (c *cluster) showPreemptions(t *testing.T) {
 		require.Regexp(t, row+`preempt-owner +1 +Suspended +owner/job/own `, seen)
 		require.NotContains(t, seen, noNames)
 	}
-	require.Contains(t, run("boss", "why", "lent", "-n", borrower), "owner/job/own of quota preempt-owner")
+	require.Contains(t, run("boss", "why", "lent", "-n", borrower, "-o", "wide"), "owner/job/own of quota preempt-owner")
 	require.NotContains(t, run("boss", "preemptions", "-A", "--queue", "shared"), "lent")
 	require.Equal(t, "queueunit.scheduling.x-k8s.io/lent\nqueueunit.scheduling.x-k8s.io/own\n",
 		run("boss", "preemptions", "-A", "-o", "name"))

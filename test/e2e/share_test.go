@@ -55,7 +55,7 @@ func TestAJobLargerThanItsShareStarts(t *testing.T) {
 	c.create(t, newJob(ns, "larger", suspended, ofQuota("a"), pods(6), priority(2)))
 	c.waitReason(t, ns, "larger", "ExceedsGuaranteedShare")
 	c.create(t, newJob(ns, "behind", suspended, ofQuota("a"), priority(1)))
-	why, err := c.kubectlJobqueue(t, "root", "why", "larger", "-n", ns)
+	why, err := c.kubectlJobqueue(t, "root", "why", "larger", "-n", ns, "-o", "wide")
 	require.NoError(t, err)
 	t.Log("\n" + why)
 	require.Contains(t, why, "Reason: ExceedsGuaranteedShare")

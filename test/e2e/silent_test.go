@@ -121,7 +121,7 @@ func TestAnAdmittedJobIsNeverSilent(t *testing.T) {
 				schedulingv1alpha1.ConditionPodsReady).Message, want.words)
 			require.WithinDuration(t, u.Status.LastAllocateTime.Time, u.Status.LastUpdateTime.Time, time.Minute+5*time.Second)
 			c.waitEvent(t, want.namespace, want.job, want.reason)
-			why, err := c.kubectlJobqueue(t, "root", "why", want.job, "-n", want.namespace)
+			why, err := c.kubectlJobqueue(t, "root", "why", want.job, "-n", want.namespace, "-o", "wide")
 			require.NoError(t, err)
 			t.Log("\n" + why)
 			require.Contains(t, why, "Reason: "+want.reason)

@@ -187,7 +187,7 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
 		require.NoError(t, err)
 		t.Log("\n" + why)
-		for _, text := range []string{"Position:   2 of 3", "Reason: ", "red/running", "(another namespace)", "What helps:"} {
+		for _, text := range []string{"Who must end   red/running (3).", "1 job: a job of another namespace (cpu: 4)"} {
 			require.Contains(t, why, text)
 		}
 		require.NotContains(t, why, "secret")
@@ -240,7 +240,7 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		require.Regexp(t, `job/secret .* about `, wide)
 		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
 		require.NoError(t, err)
-		require.Contains(t, why, "\n  Admitted:   about ")
+		require.Contains(t, why, "\n  When           About ")
 		c.patchQueue(t, "shared", `{"spec":{"executionTime":null}}`)
 	})
 
