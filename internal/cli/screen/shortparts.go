@@ -85,7 +85,11 @@ func (b *brief) mustEnd() {
 	case len(holders) == 1:
 		b.add(TopicEnd, asSentence(holders[0]))
 	default:
-		b.add(TopicEnd, x.Amount(x.Missing)+" must become free.", asSentence("held by "+joined(holders)))
+		verb := " must become free."
+		if x.Resource == resources.Jobs {
+			verb = " must end."
+		}
+		b.add(TopicEnd, x.Amount(x.Missing)+verb, asSentence("held by "+joined(holders)))
 	}
 }
 
@@ -292,7 +296,11 @@ func (b *brief) room(reason string) []string {
 	case reason == string(unit.ReasonMinExceeded):
 		said = append(said, "Make the job preemptible, or ask for a larger min.")
 	case x.Bound == "total":
-		said = append(said, "More nodes help.")
+		nodes := "More nodes help."
+		if x.Unusable != nil {
+			nodes = "More nodes help, and nodes that take pods again."
+		}
+		said = append(said, nodes)
 	case b.Quota != nil && raise == "" && x.IsShare():
 		said = append(said, fmt.Sprintf("A larger min of quota %s gives it a larger share.", b.Quota.Name))
 	}
@@ -317,7 +325,8 @@ func (b *brief) strayPods() string {
 // enough names a unit whose end alone makes the room, where several hold it.
 func (b *brief) enough() string {
 	x, h := b.shortage, b.Live.Status.Holders
-	if h == nil || len(b.Live.Status.Shortages) > 1 || x.ClaimedAhead != nil || len(b.holders(x)) < 2 {
+	alone := len(b.Live.Status.Shortages) == 1 && x.ClaimedAhead == nil && x.Resource != resources.Jobs
+	if h == nil || !alone || len(b.holders(x)) < 2 {
 		return ""
 	}
 	var names []string
