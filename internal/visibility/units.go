@@ -139,7 +139,7 @@ func unitFor(
 	s := &qu.Status
 	s.Position, s.Waiting, s.First = count(info.Explanation.Position), count(info.Waiting), known(info.First)
 	s.Reason, s.Message, s.Writing = string(info.Reason), info.Message, info.Writing
-	s.Remarks = strings.TrimPrefix(info.Remarks, "; ")
+	s.Remarks = info.Remarks
 	s.Outstanding = amounts(info.Outstanding)
 	if !info.Until.IsZero() {
 		until := metav1.NewTime(info.Until)

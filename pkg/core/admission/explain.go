@@ -35,12 +35,7 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 	if hindered := u.group.Notes.obstacle.Finding(); hindered.Reason != "" {
 		found = hindered
 	}
-	return found, words.Shortages(u.reader(), list, binding) + w.remarks(u, list, binding)
-}
-
-// remarks continue the sentence about a shortage. They are empty if there is nothing to add.
-func (w *why) remarks(u *record, list []decide.Shortage, binding *decide.Shortage) string {
-	return w.whyNotLent(u, list, binding) +
+	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
 		words.TakesBack(len(victims.Holds(preemptedBy(u))), &u.group.Notes.obstacle, u.spec) + w.inOthers(u)
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // Releases says whether pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3). Which of
@@ -167,11 +168,8 @@ func (s *State) Explain(unitKey string) (answers.Explanation, bool) {
 	if first, ok := line.First(); ok && first != u {
 		e.First = first.spec.Key
 	}
-	why := newWhy(s)
-	e.Shortages = why.shortages(u)
-	if binding := decide.Bind(e.Shortages, reason); binding != nil {
-		e.Remarks = why.remarks(u, e.Shortages, binding)
-	}
+	e.Shortages = newWhy(s).shortages(u)
+	e.Remarks = words.Remarks(u.reader(), e.Shortages, decide.Bind(e.Shortages, reason), message)
 	return e, true
 }
 

@@ -46,8 +46,7 @@ type Row struct {
 type Explanation struct {
 	Reason  unit.Reason
 	Message string
-	// Remarks are the last part of a message about a shortage: loans, preemption and other quotas of its list. Each begins
-	// with a semicolon.
+	// Remarks are the last part of a message about a shortage: loans, preemption and other quotas of its list.
 	Remarks string
 	// Position in the queue from 1, out of Waiting; zero for a unit that is not in line. First is the unit at the
 	// front, if that is another one.

@@ -34,6 +34,15 @@ func Shortages(to Reader, list []decide.Shortage, binding *decide.Shortage) stri
 	return to.shortage(binding) + others(list)
 }
 
+// Remarks are the part of a message behind the sentence about the shortage that binds. They are empty without one.
+func Remarks(to Reader, list []decide.Shortage, binding *decide.Shortage, message string) string {
+	if binding == nil {
+		return ""
+	}
+	_, behind, _ := strings.Cut(message, Shortages(to, list, binding))
+	return strings.TrimPrefix(behind, "; ")
+}
+
 func (to Reader) shortage(sh *decide.Shortage) string {
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
 	where := to.limit(sh.Level, sh.Kind == decide.LimitMin)
