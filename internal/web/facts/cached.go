@@ -53,8 +53,11 @@ type kept struct {
 	err   error
 }
 
-// Records implements Source. The time since when is the same for some seconds.
+// Records implements Source. Those of one job are few, and its page shows them as they are.
 func (c *Cached) Records(ctx context.Context, q *answers.RecordQuery) (*answers.Records, error) {
+	if q.Job != "" {
+		return c.Source.Records(ctx, q)
+	}
 	question := *q
 	question.Since = q.Since.Truncate(fresh)
 	return keep(c, fmt.Sprintf("records %v", question), func() (*answers.Records, error) {

@@ -149,6 +149,7 @@ func TestCached(t *testing.T) {
 	}{
 		{asked: 1, fails: true}, {asked: 2}, {asked: 2}, {query: answers.RecordQuery{Namespace: "a"}, asked: 3}, {asked: 3},
 		{later: fresh - 1, asked: 3}, {later: 1, asked: 4},
+		{query: answers.RecordQuery{Job: "x"}, asked: 5}, {query: answers.RecordQuery{Job: "x"}, asked: 6},
 	} {
 		clock.Step(step.later)
 		_, err := cached.Records(t.Context(), &step.query)

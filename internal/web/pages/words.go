@@ -37,7 +37,14 @@ var words = template.FuncMap{
 	"plural":    plural,
 	"thousands": thousands,
 	"int":       func(n int32) int { return int(n) },
-	"seen":      func(e corev1.Event) time.Time { return lastSeen(&e) },
+	// times that an event was seen. Some events count in their series, and some not at all.
+	"times": func(e corev1.Event) int32 {
+		if e.Series != nil {
+			return e.Series.Count
+		}
+		return max(e.Count, 1)
+	},
+	"seen": func(e corev1.Event) time.Time { return lastSeen(&e) },
 	// depth of a style: deeper levels are not indented any further.
 	"depth":  func(n int) int { return min(n, 4) },
 	"listed": func(all ...string) []string { return all },
