@@ -29,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/bulk"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
 )
 
 // change is a command that writes. It says what it has changed, or would change.
@@ -36,6 +38,7 @@ type change struct {
 	*connection
 	dryRun         string
 	queueNamespace string
+	selected       bulk.Flags
 }
 
 const (
@@ -53,6 +56,39 @@ func (c *change) addQueueNamespace(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.queueNamespace, "queue-namespace", v1alpha1.DefaultQueueNamespace, "namespace of the Queues")
 }
 
+// each changes the job that an argument names, or those that the flags select and the change is for.
+func (c *change) each(
+	ctx context.Context, args []string, verb string, wants func(*v1alpha1.QueueUnit) bool,
+	do func(context.Context, client.Client, *v1alpha1.QueueUnit) error,
+) error {
+	named, err := c.selected.Named(args)
+	if err != nil {
+		return err
+	}
+	reader, namespace, err := c.reader()
+	if err != nil {
+		return err
+	}
+	if named {
+		unit, err := reader.Unit(ctx, namespace, args[0])
+		if err != nil {
+			return err
+		}
+		return do(ctx, reader.Objects, unit)
+	}
+	query, err := c.selected.Query(c.flags)
+	if err != nil {
+		return err
+	}
+	from := func(ctx context.Context, q *unitlist.Query, yield func([]v1alpha1.QueueUnit, bool) error) error {
+		return unitlist.Units(ctx, reader, q, yield)
+	}
+	return c.selected.Run(ctx, c.streams, c.clock.Now(), from, query, &bulk.Change{
+		Verb: verb, Wants: wants,
+		Do: func(ctx context.Context, u *v1alpha1.QueueUnit) error { return do(ctx, reader.Objects, u) },
+	}, c.dryRun != dryRunNone)
+}
+
 // fields is part of an object: a JSON merge patch.
 type fields = map[string]any
 
@@ -60,6 +96,13 @@ func annotations(values fields) fields { return fields{"metadata": fields{"annot
 
 // patch changes fields of an object and writes note about it.
 func (c *change) patch(ctx context.Context, to client.Client, object client.Object, change fields, note string) error {
+	// Another object of that name is not meant.
+	metadata, _ := change["metadata"].(fields)
+	if metadata == nil {
+		metadata = fields{}
+		change["metadata"] = metadata
+	}
+	metadata["uid"] = object.GetUID()
 	raw, err := json.Marshal(change)
 	if err != nil {
 		return err
@@ -103,6 +146,9 @@ func jobObject(ctx context.Context, from client.Client, of *corev1.ObjectReferen
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(of.GroupVersionKind())
 	err := from.Get(ctx, types.NamespacedName{Namespace: namespace, Name: of.Name}, job)
+	if err == nil && of.UID != "" && of.UID != job.GetUID() {
+		err = fmt.Errorf("%s %s was created again since; try again", of.Kind, of.Name)
+	}
 	return job, err
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
@@ -65,7 +66,7 @@ func (o *doctorOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.output != "" {
-		if err := writeData(o.streams.Out, o.output, findings); err != nil {
+		if err := output.Data(o.streams.Out, o.output, findings); err != nil {
 			return err
 		}
 	} else if err := screen.Findings(o.streams.Out, findings); err != nil {

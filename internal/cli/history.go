@@ -28,6 +28,7 @@ import (
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
@@ -117,7 +118,7 @@ func (o *historyOptions) run(ctx context.Context) error {
 	if o.output != "" {
 		list := &visibility.RecordList{Items: found.Items, CompleteSince: found.CompleteSince}
 		list.SetGroupVersionKind(visibility.SchemeGroupVersion.WithKind("RecordList"))
-		return printObject(o.streams.Out, o.output, list)
+		return output.Object(o.streams.Out, o.output, list)
 	}
 	if len(found.Items) == 0 && !o.all {
 		_, err := fmt.Fprintln(o.streams.ErrOut,

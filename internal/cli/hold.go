@@ -21,6 +21,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
@@ -34,18 +36,24 @@ type holdOptions struct {
 func holdCommand(c *connection) *cobra.Command {
 	o := &holdOptions{change: change{connection: c}}
 	cmd := &cobra.Command{
-		Use:   "hold JOB",
+		Use:   "hold [JOB]",
 		Short: "Keep a job from being admitted; suspend it if it runs",
 		Long: `hold annotates a job with koord-queue/hold=true. The job keeps its position and holds no quota. A job that runs
 gives its quota back and is suspended. The owner of the job may do so.
 
 With --unit it sets spec.active of the QueueUnit to false. The owner of the job cannot undo that. It needs the role
-jobqueue-operator.`,
+jobqueue-operator.
+
+Without JOB it holds the jobs that the flags select, at most 500. It shows them and asks.`,
 		Example: `  kubectl jobqueue hold train
-  kubectl jobqueue hold pytorchjob/train -n research --unit`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.hold(cmd.Context(), args[0]) },
+  kubectl jobqueue hold pytorchjob/train -n research --unit
+  kubectl jobqueue hold -l sweep=17 --state pending --dry-run=server`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.each(cmd.Context(), args, "hold", notHeld(o.unit), o.hold)
+		},
 	}
+	o.selected.Add(cmd)
 	cmd.Flags().BoolVar(&o.unit, "unit", false, "hold the QueueUnit, as an operator")
 	o.addDryRun(cmd)
 	return cmd
@@ -54,28 +62,51 @@ jobqueue-operator.`,
 func releaseCommand(c *connection) *cobra.Command {
 	o := &holdOptions{change: change{connection: c}}
 	cmd := &cobra.Command{
-		Use:   "release JOB",
+		Use:   "release [JOB]",
 		Short: "Let a job that is on hold, suspended or deactivated wait for quota again",
 		Long: `release removes the annotation koord-queue/hold from a job. A job that its owner had suspended after its
 admission is allowed to continue. The job waits at its position.
 
 With --unit it removes spec.active from the QueueUnit: of a unit that an operator holds, or that was deactivated after
-a rejected admission check or a time-out. It needs the role jobqueue-operator.`,
+a rejected admission check or a time-out. It needs the role jobqueue-operator.
+
+Without JOB it releases those of the jobs that the flags select which can be, at most 500. It shows them and asks.`,
 		Example: `  kubectl jobqueue release train
-  kubectl jobqueue release train -n research --unit`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.release(cmd.Context(), args[0]) },
+  kubectl jobqueue release train -n research --unit
+  kubectl jobqueue release -l sweep=17 --yes`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.each(cmd.Context(), args, "release", canBeReleased(o.unit), o.release)
+		},
 	}
+	o.selected.Add(cmd)
 	cmd.Flags().BoolVar(&o.unit, "unit", false, "release the QueueUnit, as an operator")
 	o.addDryRun(cmd)
 	return cmd
 }
 
-func (o *holdOptions) hold(ctx context.Context, name string) error {
-	to, unit, err := o.unitOf(ctx, name)
-	if err != nil {
-		return err
+// notHeld says of units that hold, with --unit or without, changes something. A unit has the annotations of its job.
+func notHeld(byUnit bool) func(u *v1alpha1.QueueUnit) bool {
+	return func(u *v1alpha1.QueueUnit) bool {
+		if byUnit {
+			return ptr.Deref(u.Spec.Active, true)
+		}
+		return u.Spec.ConsumerRef != nil && u.Annotations[v1alpha1.AnnotationHold] != "true"
 	}
+}
+
+// canBeReleased says of units that release, with --unit or without, changes something.
+func canBeReleased(byUnit bool) func(u *v1alpha1.QueueUnit) bool {
+	return func(u *v1alpha1.QueueUnit) bool {
+		parked := u.Annotations[v1alpha1.AnnotationParkedReason]
+		if byUnit {
+			return parked == "" && !ptr.Deref(u.Spec.Active, true)
+		}
+		return u.Spec.ConsumerRef != nil && (parked == reasonSuspendedByOwner || len(holdsOf(u.Annotations)) > 0)
+	}
+}
+
+func (o *holdOptions) hold(ctx context.Context, to client.Client, unit *v1alpha1.QueueUnit) error {
 	if o.unit {
 		return o.patch(ctx, to, unit, fields{"spec": fields{"active": false}},
 			fmt.Sprintf("%s held by its QueueUnit: it holds no quota until an operator releases it", answers.JobOf(unit)))
@@ -95,11 +126,7 @@ func errNoJob(u *v1alpha1.QueueUnit) error {
 	return fmt.Errorf("QueueUnit %s refers to no job: use --unit", u.Name)
 }
 
-func (o *holdOptions) release(ctx context.Context, name string) error {
-	to, unit, err := o.unitOf(ctx, name)
-	if err != nil {
-		return err
-	}
+func (o *holdOptions) release(ctx context.Context, to client.Client, unit *v1alpha1.QueueUnit) error {
 	parked := unit.Annotations[v1alpha1.AnnotationParkedReason]
 	inactive := unit.Spec.Active != nil && !*unit.Spec.Active
 	switch {

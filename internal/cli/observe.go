@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
@@ -74,6 +75,6 @@ func (o *observeOptions) run(ctx context.Context) error {
 	case o.output == "":
 		return screen.Observed(o.streams.Out, found, since)
 	default:
-		return writeData(o.streams.Out, o.output, found)
+		return output.Data(o.streams.Out, o.output, found)
 	}
 }

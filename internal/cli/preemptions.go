@@ -25,6 +25,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
@@ -95,6 +96,6 @@ func (o *preemptionsOptions) run(ctx context.Context) error {
 		}
 		return nil
 	default:
-		return writeData(o.streams.Out, o.output, found)
+		return output.Data(o.streams.Out, o.output, found)
 	}
 }

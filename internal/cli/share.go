@@ -24,12 +24,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
 func shareCommand(c *connection) *cobra.Command {
 	var all bool
-	var output string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "share",
 		Short: "Show which quota is served first, and why",
@@ -47,14 +48,14 @@ share needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 			switch {
 			case err != nil:
 				return err
-			case output != "":
-				return writeData(c.streams.Out, output, quotas)
+			case format != "":
+				return output.Data(c.streams.Out, format, quotas)
 			}
 			return screen.Share(c.streams.Out, quotas)
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show all quotas")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	cmd.Flags().StringVarP(&format, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 

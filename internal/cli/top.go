@@ -17,23 +17,18 @@ limitations under the License.
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
 func topCommand(c *connection) *cobra.Command {
 	var all, watch bool
-	var resource, output string
+	var resource, format string
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show quotas: guarantee, limit, used, reserved, pending",
@@ -52,8 +47,8 @@ top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 				switch {
 				case err != nil:
 					return err
-				case output != "":
-					return writeData(out, output, quotas)
+				case format != "":
+					return output.Data(out, format, quotas)
 				}
 				if len(quotas) == 0 {
 					_, err := fmt.Fprintln(c.streams.ErrOut, "No job of this namespace uses a quota. Show all quotas with -A.")
@@ -65,66 +60,7 @@ top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show all quotas")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again when something changes, until interrupted")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	cmd.Flags().StringVarP(&format, "output", "o", "", "output format: json or yaml")
 	cmd.Flags().StringVar(&resource, "resource", "", "show this resource only")
 	return cmd
-}
-
-// writeData writes a value that is no object of the API.
-func writeData(out io.Writer, format string, value any) error {
-	var text []byte
-	var err error
-	switch format {
-	case "json":
-		if text, err = json.MarshalIndent(value, "", "    "); err == nil {
-			text = append(text, '\n')
-		}
-	case "yaml":
-		text, err = yaml.Marshal(value)
-	default:
-		return fmt.Errorf("unknown output format %q", format)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
-}
-
-// writeObjects writes a list of QueueUnits as kubectl get does, also of one or none: programs read it.
-func writeObjects(out io.Writer, format string, units []v1alpha1.QueueUnit) error {
-	if format == "name" {
-		for i := range units {
-			if err := writeObject(out, format, &units[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
-	for i := range units {
-		units[i].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
-		list.Items = append(list.Items, runtime.RawExtension{Object: &units[i]})
-	}
-	return printObject(out, format, list)
-}
-
-func writeObject(out io.Writer, format string, unit *v1alpha1.QueueUnit) error {
-	if format == "name" {
-		_, err := fmt.Fprintf(out, "queueunit.%s/%s\n", v1alpha1.GroupName, unit.Name)
-		return err
-	}
-	unit.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
-	return printObject(out, format, unit)
-}
-
-func printObject(out io.Writer, format string, object runtime.Object) error {
-	switch format {
-	case "json":
-		return (&printers.JSONPrinter{}).PrintObj(object, out)
-	case "yaml":
-		return (&printers.YAMLPrinter{}).PrintObj(object, out)
-	default:
-		return fmt.Errorf("unknown output format %q", format)
-	}
 }

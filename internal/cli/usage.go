@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
@@ -77,7 +78,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 		return o.quota != "" && u.Quota != o.quota
 	})
 	if o.output != "" {
-		return writeData(o.streams.Out, o.output, all)
+		return output.Data(o.streams.Out, o.output, all)
 	}
 	return screen.Usage(o.streams.Out, all, found, from, to)
 }

@@ -17,41 +17,13 @@ limitations under the License.
 package cli
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"os"
-	"time"
 
-	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/terminal"
 )
 
-// watchInterval is the time between two readings of --watch.
-const watchInterval = 2 * time.Second
-
-// repeat writes a text once, or, with watch, each time that it differs until the context ends. On a terminal the new
-// text takes the place of the former.
+// repeat writes a text once, or with watch each time that it differs.
 func (c *connection) repeat(ctx context.Context, watch bool, write func(io.Writer) error) error {
-	if !watch {
-		return write(c.streams.Out)
-	}
-	clear := ""
-	if f, ok := c.streams.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		clear = "\x1b[H\x1b[2J"
-	}
-	var last []byte
-	err := wait.PollUntilContextCancel(ctx, watchInterval, true, func(context.Context) (bool, error) {
-		var text bytes.Buffer
-		if err := write(&text); err != nil || bytes.Equal(text.Bytes(), last) {
-			return false, err
-		}
-		last = bytes.Clone(text.Bytes())
-		_, err := io.WriteString(c.streams.Out, clear+text.String())
-		return false, err
-	})
-	if wait.Interrupted(err) {
-		return nil // somebody has seen enough
-	}
-	return err
+	return terminal.Repeat(ctx, c.streams.Out, watch, write)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
 
@@ -70,7 +71,7 @@ func (o *whenOptions) run(ctx context.Context, out io.Writer, job string) error 
 	}
 	if o.output != "" {
 		forecast.SetGroupVersionKind(visibility.SchemeGroupVersion.WithKind("Forecast"))
-		return printObject(out, o.output, forecast)
+		return output.Object(out, o.output, forecast)
 	}
 	return screen.When(out, o.clock.Now(), forecast)
 }

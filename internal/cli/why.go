@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/story"
 )
@@ -38,9 +39,9 @@ func whyCommand(c *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why JOB",
 		Short: "Explain why a job waits",
-		Long: `why says in a few lines why a job waits: what is short at which quota, which jobs must end, the share of
-your quota, who is ahead, when the job is admitted, and what helps. With -o wide it adds tables: each level of the quota
-tree, the jobs ahead, and the jobs that hold the quota.
+		Long: `why says in a few lines why a job waits. It names the quota that is short, the jobs that must end, and the
+share of your quota. It says who is ahead, when the job is admitted, and what helps. With -o wide it adds tables: each
+level of the quota tree, the jobs ahead, and the jobs that hold the quota.
 
 JOB is NAME or KIND/NAME. Of jobs that you may not read you see the amounts and not the names.`,
 		Example: `  kubectl jobqueue why train
@@ -71,5 +72,5 @@ func (o *whyOptions) run(ctx context.Context, out io.Writer, job string) error {
 	case "wide":
 		return screen.WhyWide(out, o.clock.Now(), story.Of(ctx, reader, unit, o.most), o.most)
 	}
-	return writeObject(out, o.output, unit)
+	return output.Unit(out, o.output, unit)
 }

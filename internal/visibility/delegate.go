@@ -33,6 +33,9 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/sight"
 )
 
 const (
@@ -99,6 +102,23 @@ func requestHeader(
 		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(both.ExtraHeaderPrefixes),
 		AllowedClientNames:  headerrequest.StringSliceProviderFunc(both.AllowedClientNames),
 	}, nil
+}
+
+// sightOf has the API server say where users may list units. Its many reviews take no turns and no memory of others.
+func sightOf(o *Options) (*sight.Sight, error) {
+	config := rest.CopyConfig(o.Client)
+	config.QPS, config.Burst = -1, 0 // its own bounds are lower
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client.AuthorizationV1(), WebhookRetryBackoff: options.DefaultAuthWebhookRetryBackoff(),
+	}.New()
+	if err != nil {
+		return nil, err
+	}
+	return sight.New(union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), reviews), o.Clock), nil
 }
 
 // authorize has the API server say who may, but for its own probes and those of the kubelet.

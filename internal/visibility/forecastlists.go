@@ -24,7 +24,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -34,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/forecast"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/limiter"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/memory"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/tables"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/virtual"
@@ -52,7 +52,7 @@ const (
 // much as one forecast, since all its units have the same draws.
 type forecastLists struct {
 	*forecasts
-	table
+	tables.Table
 	// facts and kept lists are of the one whose turn it is.
 	facts answer[*virtual.Facts]
 	kept  map[narrowed]*v1alpha1.ForecastList
@@ -69,7 +69,7 @@ var (
 )
 
 func newForecastLists(f *forecasts) *forecastLists {
-	return &forecastLists{forecasts: f, table: forecastTable, kept: map[narrowed]*v1alpha1.ForecastList{}}
+	return &forecastLists{forecasts: f, Table: tables.Forecasts, kept: map[narrowed]*v1alpha1.ForecastList{}}
 }
 
 // New implements rest.Storage.
@@ -165,24 +165,4 @@ func (l *forecastLists) make(ctx context.Context, of narrowed) (*v1alpha1.Foreca
 func (of narrowed) accepts(u *unit.Unit) bool {
 	return transition.StageOf(u) != transition.Admitted && (of.queue == "" || u.Queue == of.queue) &&
 		(of.namespace == "" || unit.InNamespace(u.Key, of.namespace))
-}
-
-var forecastTable = table{
-	columns: []metav1.TableColumnDefinition{
-		column("Name", "string"), column("About", "string"), column("Latest", "string"),
-	},
-	cells: func(o runtime.Object) []any {
-		f, ok := o.(*v1alpha1.Forecast)
-		if !ok {
-			return nil
-		}
-		return []any{f.Name, textOf(f.Status.About), textOf(f.Status.Latest)}
-	},
-}
-
-func textOf(t *metav1.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.UTC().Format(timeFormat)
 }

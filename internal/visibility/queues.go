@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/answers"
@@ -74,6 +75,9 @@ func (r *Reader) Queue(ctx context.Context, name string) (*v1alpha1.Queue, error
 func (r *Reader) LocalQueues(ctx context.Context, namespace string, page namesPage) (*v1alpha1.LocalQueueList, error) {
 	a, err := ask(ctx, r, func(v questions.View) (some[questions.QueueInfo], bool) {
 		list, rest := v.QueuesOf(namespace, page.behind, page.limit)
+		for i := range list {
+			conceal(v, &list[i], namespace)
+		}
 		return some[questions.QueueInfo]{list, rest}, true
 	})
 	if err != nil {
@@ -96,6 +100,7 @@ func (r *Reader) LocalQueues(ctx context.Context, namespace string, page namesPa
 func (r *Reader) LocalQueue(ctx context.Context, namespace, name string) (*v1alpha1.LocalQueue, error) {
 	a, err := ask(ctx, r, func(v questions.View) (questions.QueueInfo, bool) {
 		info, exists := v.Queue(name)
+		conceal(v, &info, namespace)
 		return info, exists && v.InQueue(namespace, name)
 	})
 	switch {
@@ -107,6 +112,16 @@ func (r *Reader) LocalQueue(ctx context.Context, namespace, name string) (*v1alp
 	return &v1alpha1.LocalQueue{
 		ObjectMeta: named(namespace, name), Observation: a.observation(), Status: queueStatus(&a.value),
 	}, nil
+}
+
+// conceal leaves out what readers of a namespace must not learn of a queue.
+func conceal(v questions.View, info *questions.QueueInfo, namespace string) {
+	if !unit.InNamespace(info.First, namespace) {
+		info.First, info.FirstKind, info.FirstJob = "", "", ""
+	}
+	if info.Quotas != nil {
+		info.Quotas = append([]string{}, v.QuotasAmong(namespace, info.Quotas)...)
+	}
 }
 
 // Line is a part of the line of a queue.
@@ -176,7 +191,18 @@ func inWords(found unit.Finding, request resources.List) string {
 }
 
 func queueStatus(info *questions.QueueInfo) v1alpha1.QueueStatus {
+	stop, quotas := schedulingv1alpha1.StopNone, info.Quotas
+	switch {
+	case info.Drains:
+		stop = schedulingv1alpha1.StopHoldAndDrain
+	case info.Held:
+		stop = schedulingv1alpha1.StopHold
+	}
+	if quotas == nil {
+		quotas = []string{"*"}
+	}
 	return v1alpha1.QueueStatus{
+		Quotas: quotas, StopPolicy: string(stop), First: info.First, FirstKind: info.FirstKind, FirstJob: info.FirstJob,
 		Exists: info.Exists, Policy: info.Policy, Priority: info.Priority, Held: info.Held,
 		Pending: count(info.Pending), Parked: count(info.Parked), Admitted: count(info.Admitted),
 	}

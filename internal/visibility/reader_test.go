@@ -54,6 +54,8 @@ func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 		"/queues/shared/waitingunits":                    {[]string{"u0000", "u0001", `"b"`}, nil},
 		"/quotas/quota/units":                            {[]string{"u0000", "u0001", "secret", "running"}, nil},
 		"/namespaces/a/units/u0003/full":                 {[]string{`"claimedBy":"b/u0000"`, `"first":"b/u0000"`}, nil},
+		"/namespaces/b/localqueues/shared":               {[]string{`"first":"b/u0000"`}, nil},
+		"/queues/shared":                                 {[]string{`"first":"b/u0000"`, `"quotas":["*"]`}, nil},
 		"/namespaces/b/units/secret":                     {[]string{"secret"}, nil},
 		"/namespaces/a/units/u0001?continue=b&limit=500": {[]string{"u0001"}, nil},
 	} {

@@ -29,7 +29,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/history"
@@ -38,38 +37,10 @@ import (
 
 // records lists the record of transitions: of a namespace, or of all to readers with the right in the cluster. A record
 // names nothing of another namespace.
-type records struct {
-	reader *Reader
-	table
-}
+type records struct{ reader *Reader }
 
-var (
-	_ rest.Storage              = &records{}
-	_ rest.Scoper               = &records{}
-	_ rest.SingularNameProvider = &records{}
-	_ rest.Lister               = &records{}
-)
-
-// New implements rest.Storage.
-func (s *records) New() runtime.Object { return &v1alpha1.Record{} }
-
-// NewList implements rest.Lister.
-func (s *records) NewList() runtime.Object { return &v1alpha1.RecordList{} }
-
-// Destroy implements rest.Storage.
-func (s *records) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (s *records) NamespaceScoped() bool { return true }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (s *records) GetSingularName() string { return "record" }
-
-// List implements rest.Lister. Field selectors select by the fields of recordFields.
-func (s *records) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	if o == nil {
-		o = &internalversion.ListOptions{}
-	}
+// list selects by the fields of recordFields.
+func (s records) list(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
 	if o.LabelSelector != nil && !o.LabelSelector.Empty() {
 		return nil, apierrors.NewBadRequest("records have no labels; select by fields")
 	}
@@ -123,7 +94,7 @@ func selectRecords(query *history.Query, selector fields.Selector) error {
 }
 
 // page of the record of transitions, the newest first.
-func (s *records) page(ctx context.Context, query *history.Query) (*v1alpha1.RecordList, error) {
+func (s records) page(ctx context.Context, query *history.Query) (*v1alpha1.RecordList, error) {
 	a, err := ask(ctx, s.reader, func(questions.View) (struct{}, bool) { return struct{}{}, true })
 	if err != nil {
 		return nil, err
@@ -147,7 +118,7 @@ func (s *records) page(ctx context.Context, query *history.Query) (*v1alpha1.Rec
 
 // narrow keeps the record of an earlier namespace of the same name from readers of a namespace, and says whether any
 // record may be left.
-func (s *records) narrow(query *history.Query) bool {
+func (s records) narrow(query *history.Query) bool {
 	if query.Namespace == "" {
 		return true
 	}

@@ -158,7 +158,7 @@ func TestANewNamespaceHasNoOldRecords(t *testing.T) {
 }
 
 func TestNoHistory(t *testing.T) {
-	list, err := (&records{reader: readerOf(t, 1)}).page(t.Context(), &history.Query{Limit: 1})
+	list, err := (records{readerOf(t, 1)}).page(t.Context(), &history.Query{Limit: 1})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
 }

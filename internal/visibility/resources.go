@@ -23,10 +23,12 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/sight"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/tables"
 )
 
 // resourcesOf are all resources of the API by their paths.
-func resourcesOf(r *Reader) map[string]rest.Storage {
+func resourcesOf(r *Reader, sees *sight.Sight) map[string]rest.Storage {
 	return map[string]rest.Storage{
 		"queues":                   queues(r),
 		"queues/waitingunits":      waitingUnits(r),
@@ -34,6 +36,7 @@ func resourcesOf(r *Reader) map[string]rest.Storage {
 		"quotas/units":             unitsOfQuota(r),
 		"audits":                   auditsOf(r),
 		"units":                    units(r),
+		"visibleunits":             visibleUnits(&unitLists{reader: r, sees: sees}),
 		"units/full":               fullUnits(r),
 		"units/forecast":           &single{object: &v1alpha1.Forecast{}, get: r.forecasts.get},
 		"forecasts":                newForecastLists(r.forecasts),
@@ -41,30 +44,34 @@ func resourcesOf(r *Reader) map[string]rest.Storage {
 		"localqueues/waitingunits": localWaitingUnits(r),
 		"localquotas":              localQuotas(r),
 		"localquotas/units":        unitsOfLocalQuota(r),
-		"records":                  &records{reader: r, table: recordTable},
+		"records":                  transitions(records{r}),
 		"snapshots":                &snapshots{reader: r, turn: make(chan struct{}, 1)},
 	}
 }
 
 func queues(r *Reader) *storage {
 	return &storage{
-		singular: "queue", object: &v1alpha1.Queue{}, items: &v1alpha1.QueueList{}, table: queueTable,
-		get: func(ctx context.Context, _, name string) (runtime.Object, error) { return object(r.Queue(ctx, name)) },
-		list: func(ctx context.Context, _ string, page namesPage) (runtime.Object, error) {
-			return object(r.Queues(ctx, page))
+		lists: lists{
+			singular: "queue", object: &v1alpha1.Queue{}, items: &v1alpha1.QueueList{}, Table: tables.Queues,
+			list: byName(false, func(ctx context.Context, _ string, page namesPage) (runtime.Object, error) {
+				return object(r.Queues(ctx, page))
+			}),
 		},
+		get: func(ctx context.Context, _, name string) (runtime.Object, error) { return object(r.Queue(ctx, name)) },
 	}
 }
 
 func localQueues(r *Reader) *storage {
 	return &storage{
-		singular: "localqueue", namespaced: true, object: &v1alpha1.LocalQueue{}, items: &v1alpha1.LocalQueueList{},
-		table: queueTable,
+		lists: lists{
+			singular: "localqueue", namespaced: true, object: &v1alpha1.LocalQueue{}, items: &v1alpha1.LocalQueueList{},
+			Table: tables.Queues,
+			list: byName(true, func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error) {
+				return object(r.LocalQueues(ctx, namespace, page))
+			}),
+		},
 		get: func(ctx context.Context, namespace, name string) (runtime.Object, error) {
 			return object(r.LocalQueue(ctx, namespace, name))
-		},
-		list: func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error) {
-			return object(r.LocalQueues(ctx, namespace, page))
 		},
 	}
 }
@@ -89,23 +96,27 @@ func localWaitingUnits(r *Reader) *pages {
 
 func quotas(r *Reader) *storage {
 	return &storage{
-		singular: "quota", object: &v1alpha1.Quota{}, items: &v1alpha1.QuotaList{}, table: quotaTable,
-		get: func(ctx context.Context, _, name string) (runtime.Object, error) { return object(r.Quota(ctx, name)) },
-		list: func(ctx context.Context, _ string, page namesPage) (runtime.Object, error) {
-			return object(r.Quotas(ctx, page))
+		lists: lists{
+			singular: "quota", object: &v1alpha1.Quota{}, items: &v1alpha1.QuotaList{}, Table: tables.Quotas,
+			list: byName(false, func(ctx context.Context, _ string, page namesPage) (runtime.Object, error) {
+				return object(r.Quotas(ctx, page))
+			}),
 		},
+		get: func(ctx context.Context, _, name string) (runtime.Object, error) { return object(r.Quota(ctx, name)) },
 	}
 }
 
 func localQuotas(r *Reader) *storage {
 	return &storage{
-		singular: "localquota", namespaced: true, object: &v1alpha1.LocalQuota{}, items: &v1alpha1.LocalQuotaList{},
-		table: quotaTable,
+		lists: lists{
+			singular: "localquota", namespaced: true, object: &v1alpha1.LocalQuota{}, items: &v1alpha1.LocalQuotaList{},
+			Table: tables.Quotas,
+			list: byName(true, func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error) {
+				return object(r.LocalQuotas(ctx, namespace, page))
+			}),
+		},
 		get: func(ctx context.Context, namespace, name string) (runtime.Object, error) {
 			return object(r.LocalQuota(ctx, namespace, name))
-		},
-		list: func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error) {
-			return object(r.LocalQuotas(ctx, namespace, page))
 		},
 	}
 }
@@ -130,13 +141,29 @@ func unitsOfLocalQuota(r *Reader) *pages {
 
 func units(r *Reader) *storage {
 	return &storage{
-		singular: "unit", namespaced: true, object: &v1alpha1.Unit{}, items: &v1alpha1.UnitList{}, table: unitTable,
+		lists: lists{
+			singular: "unit", namespaced: true, object: &v1alpha1.Unit{}, items: &v1alpha1.UnitList{}, Table: tables.Units,
+			list: (&unitLists{reader: r}).list,
+		},
 		get: func(ctx context.Context, namespace, name string) (runtime.Object, error) {
 			return object(r.Unit(ctx, namespace, name))
 		},
-		list: func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error) {
-			return object(r.Units(ctx, namespace, page))
-		},
+	}
+}
+
+// visibleUnits are the units of all namespaces in which the user may list units. Every user may list them.
+func visibleUnits(l *unitLists) *lists {
+	return &lists{
+		singular: "visibleunit", object: &v1alpha1.Unit{}, items: &v1alpha1.UnitList{}, Table: tables.Units,
+		list: l.list,
+	}
+}
+
+// transitions are listed alone.
+func transitions(of records) *lists {
+	return &lists{
+		singular: "record", namespaced: true, object: &v1alpha1.Record{}, items: &v1alpha1.RecordList{},
+		Table: tables.Records, list: of.list,
 	}
 }
 
@@ -152,14 +179,18 @@ func fullUnits(r *Reader) *single {
 func auditsOf(r *Reader) *audits {
 	return &audits{
 		storage: storage{
-			singular: "audit", object: &v1alpha1.Audit{}, items: &v1alpha1.AuditList{}, table: auditTable,
+			lists: lists{
+				singular: "audit", object: &v1alpha1.Audit{}, items: &v1alpha1.AuditList{}, Table: tables.Audits,
+				list: byName(false, func(ctx context.Context, _ string, _ namesPage) (runtime.Object, error) {
+					return object(r.Audits(ctx))
+				}),
+			},
 			get: func(ctx context.Context, _, name string) (runtime.Object, error) {
 				if name != v1alpha1.LastAudit {
 					return nil, notFound("audits", name)
 				}
 				return object(r.Audit(ctx))
 			},
-			list: func(ctx context.Context, _ string, _ namesPage) (runtime.Object, error) { return object(r.Audits(ctx)) },
 		},
 		create: func(ctx context.Context) (runtime.Object, error) { return object(r.RequestAudit(ctx)) },
 	}

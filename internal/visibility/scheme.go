@@ -29,6 +29,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/unitselector"
 )
 
 // The server reads and writes one version only, and works on the same types.
@@ -49,6 +50,7 @@ func newScheme() *runtime.Scheme {
 		func(a, b any, _ conversion.Scope) error { return readPage(*a.(*url.Values), b.(*v1alpha1.PageOptions)) }))
 	utilruntime.Must(s.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Record"), recordField))
 	utilruntime.Must(s.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Forecast"), forecastField))
+	utilruntime.Must(s.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Unit"), unitselector.Field))
 	// Types of the library's own answers.
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	s.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},

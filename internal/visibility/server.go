@@ -36,6 +36,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/limiter"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/schemas"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/sight"
 )
 
 // Options say where and as whom the API is served.
@@ -100,10 +102,14 @@ func newServer(ctx context.Context, o *Options, r *Reader) (*server.GenericAPISe
 	if err != nil {
 		return nil, err
 	}
+	sees, err := sightOf(o)
+	if err != nil {
+		return nil, errors.Join(err, cfg.SecureServing.Listener.Close())
+	}
 	s, err := cfg.Complete(nil).New("koord-jobqueue-visibility", server.NewEmptyDelegate())
 	if err == nil {
 		r.MayRead = holders.Rights(cfg.Authorization.Authorizer)
-		err = install(s, r)
+		err = install(s, r, sees)
 	}
 	if err != nil {
 		return nil, errors.Join(err, cfg.SecureServing.Listener.Close())
@@ -123,8 +129,8 @@ func newConfig(ctx context.Context, o *Options, client kubernetes.Interface) (*s
 	cfg.GoawayChance = 1
 	cfg.RequestTimeout, cfg.MaxRequestBodyBytes = requestTimeout, maxBody
 	namer := openapi.NewDefinitionNamer(scheme)
-	cfg.OpenAPIConfig = server.DefaultOpenAPIConfig(definitions, namer)
-	cfg.OpenAPIV3Config = server.DefaultOpenAPIV3Config(definitions, namer)
+	cfg.OpenAPIConfig = server.DefaultOpenAPIConfig(schemas.Definitions, namer)
+	cfg.OpenAPIV3Config = server.DefaultOpenAPIV3Config(schemas.Definitions, namer)
 	cfg.OpenAPIConfig.Info.Title, cfg.OpenAPIV3Config.Info.Title = "koord-jobqueue", "koord-jobqueue"
 
 	var err error
@@ -158,8 +164,8 @@ func (o *Options) serving() (*options.SecureServingOptionsWithLoopback, error) {
 }
 
 // install adds the resources to a server.
-func install(s *server.GenericAPIServer, r *Reader) error {
+func install(s *server.GenericAPIServer, r *Reader, sees *sight.Sight) error {
 	info := server.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, parameterCodec, codecs)
-	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = resourcesOf(r)
+	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = resourcesOf(r, sees)
 	return s.InstallAPIGroup(&info)
 }

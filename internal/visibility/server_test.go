@@ -78,6 +78,7 @@ func TestDiscovery(t *testing.T) {
 		"quotas/units":             {"UnitList", false, "get"},
 		"audits":                   {"Audit", false, "create,get,list"},
 		"units":                    {"Unit", true, "get,list"},
+		"visibleunits":             {"Unit", false, "list"},
 		"units/full":               {"Unit", true, "get"},
 		"units/forecast":           {"Forecast", true, "get"},
 		"localqueues":              {"LocalQueue", true, "get,list"},
@@ -184,19 +185,21 @@ func TestUnitsPageByPage(t *testing.T) {
 	}
 	require.Equal(t, []string{"running", "u0001", "u0003", "u0005", "u0007"}, names)
 	for path, code := range map[string]int{
-		"/units": http.StatusBadRequest, // of all namespaces
-		"/namespaces/a/units?labelSelector=a%3Db": http.StatusBadRequest,
-		"/namespaces/a/units?limit=-1":            http.StatusBadRequest,
-		"/namespaces/a/units/none":                http.StatusNotFound,
-		"/queues/none":                            http.StatusNotFound,
-		"/queues/none/waitingunits":               http.StatusNotFound,
-		"/quotas/none/units":                      http.StatusNotFound,
-		"/audits/last":                            http.StatusNotFound,
-		"/audits/first":                           http.StatusNotFound,
-		"/audits":                                 http.StatusOK,
-		"/namespaces/none/units":                  http.StatusOK,
-		"/namespaces/none/localqueues":            http.StatusOK,
-		"/namespaces/none/localqueues/shared":     http.StatusNotFound,
+		"/localqueues":                                   http.StatusBadRequest, // of all namespaces
+		"/queues?labelSelector=a%3Db":                    http.StatusBadRequest,
+		"/namespaces/a/units?fieldSelector=phase%3DNone": http.StatusBadRequest,
+		"/units?continue=b":                              http.StatusBadRequest,
+		"/namespaces/a/units?limit=-1":                   http.StatusBadRequest,
+		"/namespaces/a/units/none":                       http.StatusNotFound,
+		"/queues/none":                                   http.StatusNotFound,
+		"/queues/none/waitingunits":                      http.StatusNotFound,
+		"/quotas/none/units":                             http.StatusNotFound,
+		"/audits/last":                                   http.StatusNotFound,
+		"/audits/first":                                  http.StatusNotFound,
+		"/audits":                                        http.StatusOK,
+		"/namespaces/none/units":                         http.StatusOK,
+		"/namespaces/none/localqueues":                   http.StatusOK,
+		"/namespaces/none/localqueues/shared":            http.StatusNotFound,
 	} {
 		require.Equal(t, code, call(t, h, http.MethodGet, base+path, "u", nil).Code, path)
 	}

@@ -27,63 +27,79 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/tables"
 )
 
-// storage serves one resource of which nothing is stored: it answers get and list.
-type storage struct {
+// lists serves one resource of which nothing is stored: it answers list.
+type lists struct {
 	singular      string
 	namespaced    bool
 	object, items runtime.Object // of the kinds of the answers
-	get           func(ctx context.Context, namespace, name string) (runtime.Object, error)
-	list          func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error)
-	table
+	list          func(context.Context, *internalversion.ListOptions) (runtime.Object, error)
+	tables.Table
+}
+
+// storage answers get as well.
+type storage struct {
+	lists
+	get func(ctx context.Context, namespace, name string) (runtime.Object, error)
 }
 
 var (
-	_ rest.Storage              = &storage{}
-	_ rest.Scoper               = &storage{}
-	_ rest.SingularNameProvider = &storage{}
+	_ rest.Storage              = &lists{}
+	_ rest.Scoper               = &lists{}
+	_ rest.SingularNameProvider = &lists{}
+	_ rest.Lister               = &lists{}
 	_ rest.Getter               = &storage{}
-	_ rest.Lister               = &storage{}
 )
 
 // New implements rest.Storage.
-func (s *storage) New() runtime.Object { return s.object.DeepCopyObject() }
+func (s *lists) New() runtime.Object { return s.object.DeepCopyObject() }
 
 // NewList implements rest.Lister.
-func (s *storage) NewList() runtime.Object { return s.items.DeepCopyObject() }
+func (s *lists) NewList() runtime.Object { return s.items.DeepCopyObject() }
 
 // Destroy implements rest.Storage.
-func (s *storage) Destroy() {}
+func (s *lists) Destroy() {}
 
 // NamespaceScoped implements rest.Scoper.
-func (s *storage) NamespaceScoped() bool { return s.namespaced }
+func (s *lists) NamespaceScoped() bool { return s.namespaced }
 
 // GetSingularName implements rest.SingularNameProvider.
-func (s *storage) GetSingularName() string { return s.singular }
+func (s *lists) GetSingularName() string { return s.singular }
 
 // Get implements rest.Getter.
 func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	return s.get(ctx, request.NamespaceValue(ctx), name)
 }
 
-// List implements rest.Lister. Nothing can be selected: a selector would have everything looked at.
-func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+// List implements rest.Lister.
+func (s *lists) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
 	if o == nil {
 		o = &internalversion.ListOptions{}
 	}
-	if (o.LabelSelector != nil && !o.LabelSelector.Empty()) || (o.FieldSelector != nil && !o.FieldSelector.Empty()) {
-		return nil, apierrors.NewBadRequest("selectors are not supported here")
+	return s.list(ctx, o)
+}
+
+// byName lists by name, in a namespace or without one. Nothing can be selected: a selector would have everything looked
+// at.
+func byName(
+	namespaced bool, list func(ctx context.Context, namespace string, page namesPage) (runtime.Object, error),
+) func(context.Context, *internalversion.ListOptions) (runtime.Object, error) {
+	return func(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+		if (o.LabelSelector != nil && !o.LabelSelector.Empty()) || (o.FieldSelector != nil && !o.FieldSelector.Empty()) {
+			return nil, apierrors.NewBadRequest("selectors are not supported here")
+		}
+		namespace := request.NamespaceValue(ctx)
+		if namespaced && namespace == "" {
+			return nil, apierrors.NewBadRequest("name a namespace: there is no list over all of them")
+		}
+		page, err := pageOfNames(o.Limit, o.Continue)
+		if err != nil {
+			return nil, err
+		}
+		return list(ctx, namespace, page)
 	}
-	namespace := request.NamespaceValue(ctx)
-	if s.namespaced && namespace == "" {
-		return nil, apierrors.NewBadRequest("name a namespace: there is no list over all of them")
-	}
-	page, err := pageOfNames(o.Limit, o.Continue)
-	if err != nil {
-		return nil, err
-	}
-	return s.list(ctx, namespace, page)
 }
 
 // pages serves parts of a long list that belongs to a named object.

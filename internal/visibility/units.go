@@ -19,12 +19,14 @@ package visibility
 import (
 	"context"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitstate"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
@@ -46,7 +48,7 @@ func (r *Reader) UnitsOfQuota(ctx context.Context, quota string, page placesPage
 	case !a.found:
 		return nil, notFound("quotas", quota)
 	}
-	return unitList(&a, page.meta(len(a.value.list), a.value.rest)), nil
+	return unitList(a.at, a.leads, a.value.list, page.meta(len(a.value.list), a.value.rest)), nil
 }
 
 // UnitsOfLocalQuota are the same of a quota that units of a namespace use: who holds it. Of the units of others it has
@@ -67,7 +69,7 @@ func (r *Reader) UnitsOfLocalQuota(
 	case !a.found:
 		return nil, notFound("localquotas", quota)
 	}
-	list := unitList(&a, page.meta(len(a.value.list), a.value.rest))
+	list := unitList(a.at, a.leads, a.value.list, page.meta(len(a.value.list), a.value.rest))
 	for i := range list.Items {
 		if u := &list.Items[i]; u.Namespace != namespace {
 			*u = v1alpha1.Unit{Status: v1alpha1.UnitStatus{
@@ -78,29 +80,13 @@ func (r *Reader) UnitsOfLocalQuota(
 	return list, nil
 }
 
-// Units are the units of a namespace, by name.
-func (r *Reader) Units(ctx context.Context, namespace string, page namesPage) (*v1alpha1.UnitList, error) {
-	a, err := ask(ctx, r, func(v questions.View) (some[questions.UnitRow], bool) {
-		rows, rest := v.UnitsIn(namespace, page.behind, page.limit)
-		return some[questions.UnitRow]{rows, rest}, true
-	})
-	if err != nil {
-		return nil, err
-	}
-	var meta metav1.ListMeta
-	if n := len(a.value.list); n > 0 {
-		_, last, _ := strings.Cut(a.value.list[n-1].Key, "/")
-		meta = page.meta(last, a.value.rest)
-	}
-	return unitList(&a, meta), nil
-}
-
-func unitList(a *answer[some[questions.UnitRow]], meta metav1.ListMeta) *v1alpha1.UnitList {
+func unitList(at time.Time, leads bool, rows []questions.UnitRow, meta metav1.ListMeta) *v1alpha1.UnitList {
 	out := &v1alpha1.UnitList{
-		ListMeta: meta, Observation: a.observation(), Items: make([]v1alpha1.Unit, 0, len(a.value.list)),
+		ListMeta: meta, Observation: &v1alpha1.Observation{AsOf: metav1.NewTime(at), Leader: leads},
+		Items: make([]v1alpha1.Unit, 0, len(rows)),
 	}
-	for i := range a.value.list {
-		out.Items = append(out.Items, unitOf(&a.value.list[i]))
+	for i := range rows {
+		out.Items = append(out.Items, unitOf(&rows[i]))
 	}
 	return out
 }
@@ -169,7 +155,8 @@ func unitOf(row *questions.UnitRow) v1alpha1.Unit {
 			Namespace: namespace, Name: name, UID: types.UID(row.UID), CreationTimestamp: metav1.NewTime(row.Created),
 		},
 		Status: v1alpha1.UnitStatus{
-			Phase: string(row.Phase), Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
+			State: string(unitstate.Of(row.Phase, row.Inactive)), Phase: string(row.Phase), Kind: row.Kind, Job: row.Job,
+			Attempts: row.Attempts, Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
 			Position: count(row.Position), Reason: string(row.Finding.Reason),
 			Message: inWords(row.Finding, row.Requested), Observed: row.Observed,
 			Requested: amounts(row.Requested), Held: amounts(row.Held), DryRun: dryRun,

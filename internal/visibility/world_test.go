@@ -45,6 +45,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/quotawatch"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/statuswrite"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/schemas"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/sight"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
@@ -126,17 +128,17 @@ func world(t *testing.T, waiting int, leads bool) *engine.Driver {
 	return e
 }
 
-func drive(t *testing.T) *engine.Driver {
+func drive(t testing.TB) *engine.Driver {
 	t.Helper()
 	return driveBy(t, clocktesting.NewFakeClock(start))
 }
 
-func driveBy(t *testing.T, c clock.WithTicker) *engine.Driver {
+func driveBy(t testing.TB, c clock.WithTicker) *engine.Driver {
 	t.Helper()
 	return driveOn(t, c, tree{})
 }
 
-func driveOn(t *testing.T, c clock.WithTicker, quotas quotawatch.Quotas) *engine.Driver {
+func driveOn(t testing.TB, c clock.WithTicker, quotas quotawatch.Quotas) *engine.Driver {
 	t.Helper()
 	client, err := objects.NewClient(transport.Config(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
 		runtime.NewScheme(), map[schema.GroupVersionResource]string{
@@ -159,7 +161,7 @@ func readerOf(t *testing.T, waiting int) *Reader {
 }
 
 // served is the handler of the real server, that takes anybody for whom it says it is. allowed says who may.
-func served(t *testing.T, r *Reader, allowed authorizer.AuthorizerFunc) http.Handler {
+func served(t testing.TB, r *Reader, allowed authorizer.AuthorizerFunc) http.Handler {
 	t.Helper()
 	cfg := server.NewConfig(codecs)
 	cfg.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -172,11 +174,11 @@ func served(t *testing.T, r *Reader, allowed authorizer.AuthorizerFunc) http.Han
 			return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, name != "", nil
 		})
 	namer := openapi.NewDefinitionNamer(scheme)
-	cfg.OpenAPIConfig = server.DefaultOpenAPIConfig(definitions, namer)
-	cfg.OpenAPIV3Config = server.DefaultOpenAPIV3Config(definitions, namer)
+	cfg.OpenAPIConfig = server.DefaultOpenAPIConfig(schemas.Definitions, namer)
+	cfg.OpenAPIV3Config = server.DefaultOpenAPIV3Config(schemas.Definitions, namer)
 	s, err := cfg.Complete(nil).New("test", server.NewEmptyDelegate())
 	require.NoError(t, err)
-	require.NoError(t, install(s, r))
+	require.NoError(t, install(s, r, sight.New(allowed, clocktesting.NewFakeClock(start))))
 	s.PrepareRun()
 	return s.Handler
 }

@@ -87,6 +87,15 @@ func TestPeopleChangeWhatWaits(t *testing.T) {
 		require.Eventually(t, func() bool { return c.unit(t, red, "second").Spec.Queue == "express" }, soon, pace)
 		require.Regexp(t, `job/second +express +1 +Pending`, run(t, "boss", "list", "-n", red))
 	})
+	t.Run("jobs are held, released and moved by what selects them", func(t *testing.T) {
+		_, err := c.kubectlJobqueue(t, "rose", "hold", "--queue", "express", "-n", red)
+		require.ErrorContains(t, err, "not confirmed")
+		run(t, "rose", "hold", "--queue", "express", "-n", red, "--yes")
+		c.waitReason(t, red, "second", "HeldByOwner")
+		require.Contains(t, run(t, "rose", "release", "-A", "--yes"), "job/second released")
+		out := run(t, "boss", "move", "--from", "express", "--queue", "shared", "--dry-run=server")
+		require.Regexp(t, `^job/second .*waits in queue "shared" \(server dry run\)\n$`, out)
+	})
 	t.Run("a submitter follows its job to the end", func(t *testing.T) {
 		c.quota(t, red, "quick", 1, 1)
 		require.NoError(t, c.GrantUse(t.Context(), red, "quick"))

@@ -49,7 +49,8 @@ func (c *cluster) showScreens(t *testing.T, red string) {
 	} {
 		fmt.Fprintf(&seen, "## %s: %s\n", person.user, person.is)
 		for _, args := range []string{
-			"list -n " + red, "list -A", "why second -n " + red, "why secret -n blue", "top -n " + red + " --resource cpu",
+			"list -n " + red, "list -A", "list --queue shared --state pending", "queues -n " + red, "queues -A",
+			"why second -n " + red, "why secret -n blue", "top -n " + red + " --resource cpu",
 			"top -A --resource cpu", "share -n " + red, "share -A", "history second -n " + red, "history --queue shared",
 			"usage -n " + red, "usage -A",
 		} {

@@ -442,6 +442,7 @@ type QueueUnitStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus
+// +kubebuilder:selectablefield:JSONPath=`.spec.consumerRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.status.phase`
 // +kubebuilder:selectablefield:JSONPath=`.status.effective.queue`
 // +kubebuilder:selectablefield:JSONPath=`.status.effective.quota`

@@ -69,8 +69,18 @@ type QueueStatus struct {
 	Policy string `json:"policy,omitempty"`
 	// priority among queues.
 	Priority int32 `json:"priority"`
+	// quotas that the queue accepts; "*" is all of them. A reader of a namespace learns those that its units use.
+	Quotas []string `json:"quotas,omitempty"`
+	// stopPolicy of the queue: None, Hold or HoldAndDrain.
+	StopPolicy string `json:"stopPolicy,omitempty"`
 	// held says that the queue admits nothing new.
 	Held bool `json:"held,omitempty"`
+	// first is the unit at the front of the line, as namespace/name, if the reader may know of it.
+	First string `json:"first,omitempty"`
+	// firstKind is the kind of the job of that unit, for example Job.v1.batch.
+	FirstKind string `json:"firstKind,omitempty"`
+	// firstJob is the name of that job.
+	FirstJob string `json:"firstJob,omitempty"`
 	// pending is the number of units in line.
 	Pending int32 `json:"pending"`
 	// parked is the number of units that cannot be admitted as they are.

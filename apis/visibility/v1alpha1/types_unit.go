@@ -44,6 +44,14 @@ type UnitList struct {
 
 // UnitStatus is what there is to say about a unit.
 type UnitStatus struct {
+	// state in one word: Pending, Backoff, Deactivated, Reserved, Admitted, Running, Succeeded or Failed.
+	State string `json:"state,omitempty"`
+	// kind of the job, for example Job.v1.batch; absent for a unit without a job.
+	Kind string `json:"kind,omitempty"`
+	// job is the name of the job.
+	Job string `json:"job,omitempty"`
+	// attempts is the number of admissions so far.
+	Attempts int64 `json:"attempts,omitempty"`
 	// phase of the unit.
 	Phase string `json:"phase"`
 	// queue that it is in.

@@ -23,15 +23,21 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
@@ -57,7 +63,11 @@ func New(config *rest.Config) (*Reader, error) {
 	if err := visibility.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	objects, err := client.New(config, client.Options{Scheme: scheme})
+	mapper, err := mapperOf(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +81,30 @@ func New(config *rest.Config) (*Reader, error) {
 	return &Reader{Objects: objects, live: live}, nil
 }
 
+// mapperOf knows the resources that most commands read, and asks the API server about other kinds only.
+func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
+	known := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []schema.GroupVersionKind{
+		v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), v1alpha1.SchemeGroupVersion.WithKind("Queue"),
+		corev1.SchemeGroupVersion.WithKind("Pod"),
+	} {
+		known.Add(kind, meta.RESTScopeNamespace)
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	others, err := apiutil.NewDynamicRESTMapper(config, transport)
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, others}}, err
+}
+
 // Units returns all QueueUnits of a namespace, or of all namespaces if it is empty.
 func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
+	return r.unitsUpTo(ctx, namespace, math.MaxInt)
+}
+
+// unitsUpTo reads pages until there are so many units.
+func (r *Reader) unitsUpTo(ctx context.Context, namespace string, most int) ([]v1alpha1.QueueUnit, error) {
 	var units []v1alpha1.QueueUnit
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
@@ -81,36 +113,31 @@ func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueU
 			return nil, err
 		}
 		units = append(units, list.Items...)
-		if token = list.Continue; token == "" {
+		if token = list.Continue; token == "" || len(units) >= most {
 			return units, nil
 		}
 	}
 }
 
-// Unit returns the QueueUnit of a job. The job is NAME or KIND/NAME; NAME may be that of the unit, too. It is an error
-// if several jobs have the name.
-func (r *Reader) Unit(ctx context.Context, namespace, job string) (*v1alpha1.QueueUnit, error) {
-	units, err := r.Units(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	return find(units, namespace, job)
-}
+// fieldJob selects the QueueUnits of a job by the name of the job.
+const fieldJob = "spec.consumerRef.name"
 
-func find(units []v1alpha1.QueueUnit, namespace, job string) (*v1alpha1.QueueUnit, error) {
+// Unit returns the QueueUnit of a job, usually with one request. The job is NAME or KIND/NAME. NAME may be that of the
+// unit, too. It is an error if several jobs have the name.
+func (r *Reader) Unit(ctx context.Context, namespace, job string) (*v1alpha1.QueueUnit, error) {
 	kind, name, typed := strings.Cut(job, "/")
 	if !typed {
 		kind, name = "", job
 	}
-	var of, named []*v1alpha1.QueueUnit
+	units, err := r.unitsOfJobs(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	var of []*v1alpha1.QueueUnit
 	for i := range units {
-		u := &units[i]
-		ref := u.Spec.ConsumerRef
+		ref := units[i].Spec.ConsumerRef
 		if ref != nil && ref.Name == name && (kind == "" || strings.EqualFold(ref.Kind, kind)) {
-			of = append(of, u)
-		}
-		if kind == "" && u.Name == name {
-			named = append(named, u)
+			of = append(of, &units[i])
 		}
 	}
 	switch {
@@ -118,11 +145,28 @@ func find(units []v1alpha1.QueueUnit, namespace, job string) (*v1alpha1.QueueUni
 		return of[0], nil
 	case len(of) > 1:
 		return nil, fmt.Errorf("several jobs in namespace %q have that name; choose one of: %s", namespace, jobsOf(of))
-	case len(named) == 1:
-		return named[0], nil
+	}
+	unit := &v1alpha1.QueueUnit{}
+	if kind == "" && name != "" {
+		err = r.Objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, unit)
+		if err == nil || !apierrors.IsNotFound(err) {
+			return unit, err
+		}
 	}
 	return nil, fmt.Errorf("no QueueUnit in namespace %q stands for job %q: is it of a managed kind, with a quota label "+
 		"or a queue name?", namespace, job)
+}
+
+// unitsOfJobs are the units of the jobs of a name, of any kind. A CustomResourceDefinition of an earlier release cannot
+// select them; then they are all units of the namespace.
+func (r *Reader) unitsOfJobs(ctx context.Context, namespace, name string) ([]v1alpha1.QueueUnit, error) {
+	list := &v1alpha1.QueueUnitList{}
+	err := r.Objects.List(ctx, list, client.InNamespace(namespace), client.Limit(page),
+		client.MatchingFields{fieldJob: name})
+	if apierrors.IsBadRequest(err) {
+		return r.Units(ctx, namespace)
+	}
+	return list.Items, err
 }
 
 func jobsOf(units []*v1alpha1.QueueUnit) string {
@@ -189,6 +233,26 @@ func (r *Reader) LiveUnits(ctx context.Context, namespace string) (map[string]vi
 	}
 }
 
+// UnitsPage is a page of units by namespace and name. Without a namespace they are those of all namespaces in which the
+// caller may list units. selector is that of the labels, and byField of the fields job, queue, quota and state.
+func (r *Reader) UnitsPage(
+	ctx context.Context, namespace, selector, byField string, limit int64, token string,
+) (*visibility.UnitList, error) {
+	req := r.live.Get().Resource("visibleunits")
+	if namespace != "" {
+		req = r.live.Get().Namespace(namespace).Resource("units")
+	}
+	for name, value := range map[string]string{
+		"labelSelector": selector, "fieldSelector": byField, "continue": token, "limit": fmt.Sprint(limit),
+	} {
+		if value != "" {
+			req = req.Param(name, value)
+		}
+	}
+	list := &visibility.UnitList{}
+	return list, req.Do(ctx).Into(list)
+}
+
 // Snapshot has the facts that the scheduler decides by. The caller needs the right to read those of all namespaces.
 func (r *Reader) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	answer := &visibility.Snapshot{}
@@ -218,6 +282,30 @@ func (r *Reader) Line(ctx context.Context, namespace, queue string, limit int) (
 		err = ask(r.live.Get().Namespace(namespace).Resource("localqueues"))
 	}
 	return list, err
+}
+
+// Queues are those that units of a namespace are in, or all of them if it is empty.
+func (r *Reader) Queues(ctx context.Context, namespace string) ([]visibility.Queue, error) {
+	var queues []visibility.Queue
+	for token, first := "", true; first || token != ""; first = false {
+		if namespace == "" {
+			list := &visibility.QueueList{}
+			if err := paged(r.live.Get().Resource("queues"), token).Do(ctx).Into(list); err != nil {
+				return nil, err
+			}
+			queues, token = append(queues, list.Items...), list.Continue
+			continue
+		}
+		list := &visibility.LocalQueueList{}
+		if err := paged(r.live.Get().Namespace(namespace).Resource("localqueues"), token).Do(ctx).Into(list); err != nil {
+			return nil, err
+		}
+		for _, q := range list.Items {
+			queues = append(queues, visibility.Queue(q))
+		}
+		token = list.Continue
+	}
+	return queues, nil
 }
 
 // Quotas are the levels of the tree that a namespace uses, or all of them if it is empty.

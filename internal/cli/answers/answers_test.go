@@ -24,7 +24,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -34,38 +33,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
-
-func TestFind(t *testing.T) {
-	unit := func(name, kind, job string) v1alpha1.QueueUnit {
-		u := v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if kind != "" {
-			u.Spec.ConsumerRef = &corev1.ObjectReference{Kind: kind, Name: job}
-		}
-		return u
-	}
-	units := []v1alpha1.QueueUnit{
-		unit("train", "Job", "train"), unit("py-train", "PyTorchJob", "train"), unit("py-only", "PyTorchJob", "only"),
-		unit("bare", "", ""), unit("copy", "Job", "gone"),
-	}
-	for _, test := range []struct{ job, want, fails string }{
-		{job: "job/train", want: "train"},
-		{job: "pytorchjob/train", want: "py-train"},
-		{job: "train", fails: "choose one of: job/train, pytorchjob/train"},
-		{job: "only", want: "py-only"},
-		{job: "bare", want: "bare"},
-		{job: "py-only", want: "py-only"}, // the name of the unit
-		{job: "none", fails: "stands for job"},
-		{job: "rayjob/train", fails: "stands for job"},
-	} {
-		u, err := find(units, "research", test.job)
-		if test.fails != "" {
-			require.ErrorContains(t, err, test.fails, test.job)
-			continue
-		}
-		require.NoError(t, err, test.job)
-		require.Equal(t, test.want, u.Name, test.job)
-	}
-}
 
 // A list of several pages is printed as one document.
 func TestUnitsOfSeveralPages(t *testing.T) {

@@ -158,8 +158,11 @@ func (r *Reader) named(
 	return p, nil
 }
 
+// mostForNames is the number of units that are read to name those of one preemption.
+const mostForNames = 10 * page
+
 // PreemptionOf is what a unit takes now, and the preemption since which it waits; nil where there is none. Units that
-// the caller may not read have no name there.
+// the caller may not read have no name there, and in a large cluster others have none.
 func (r *Reader) PreemptionOf(ctx context.Context, u *v1alpha1.QueueUnit) (*Taking, *Taken, error) {
 	c := preemptionsAmong(nil, &PreemptionQuery{})
 	_, takes := c.taking(u)
@@ -167,9 +170,9 @@ func (r *Reader) PreemptionOf(ctx context.Context, u *v1alpha1.QueueUnit) (*Taki
 	if !takes && lost == "" {
 		return nil, nil, nil
 	}
-	units, err := r.Units(ctx, "")
+	units, err := r.unitsUpTo(ctx, "", mostForNames)
 	if apierrors.IsForbidden(err) {
-		units, err = r.Units(ctx, u.Namespace)
+		units, err = r.unitsUpTo(ctx, u.Namespace, mostForNames)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -34,6 +34,8 @@ import (
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitstate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // none stands for an empty cell.
@@ -41,7 +43,16 @@ const none = "-"
 
 // table writes rows in columns. The first row is the header.
 func table(out io.Writer, indent string, rows [][]string) error {
-	w := printers.GetNewTabWriter(out)
+	return writeRows(printers.GetNewTabWriter(out), indent, rows)
+}
+
+// tabs aligns columns when it is flushed.
+type tabs interface {
+	io.Writer
+	Flush() error
+}
+
+func writeRows(w tabs, indent string, rows [][]string) error {
 	for _, row := range rows {
 		for i := range row {
 			if row[i] == "" {
@@ -69,33 +80,16 @@ func clean(s string) string {
 // State is the state of a unit in one word of the glossary. That of an observed unit is what would be.
 func State(u *v1alpha1.QueueUnit) string {
 	state := stateOf(u)
-	if u.Observed() && state != "Succeeded" && state != "Failed" {
-		return "Observed (" + state + ")"
+	if u.Observed() && !unitstate.State(state).Over() {
+		return observed(state)
 	}
 	return state
 }
 
+func observed(state string) string { return "Observed (" + state + ")" }
+
 func stateOf(u *v1alpha1.QueueUnit) string {
-	switch u.Status.Phase {
-	case v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady:
-		return "Reserved"
-	case v1alpha1.PhaseDequeued, v1alpha1.PhaseSchedSucceed:
-		return "Admitted"
-	case v1alpha1.PhaseRunning:
-		return "Running"
-	case v1alpha1.PhaseSucceed:
-		return "Succeeded"
-	case v1alpha1.PhaseFailed:
-		return "Failed"
-	case v1alpha1.PhaseEnqueued, v1alpha1.PhaseSchedFailed, v1alpha1.PhaseTimeoutBackoff:
-	}
-	switch {
-	case u.Spec.Active != nil && !*u.Spec.Active:
-		return "Deactivated"
-	case u.Status.Phase == v1alpha1.PhaseTimeoutBackoff:
-		return "Backoff"
-	}
-	return "Pending"
+	return string(unitstate.Of(unit.Phase(u.Status.Phase), u.Spec.Active != nil && !*u.Spec.Active))
 }
 
 // StateLine is the state of a unit in one line, with the reason and the message if it waits.
@@ -142,28 +136,99 @@ func amounts(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// Row is a unit of a list, and what the aggregated API says of it, if it says something.
+// Row is a unit of a list.
 type Row struct {
-	Unit *v1alpha1.QueueUnit
-	Live *visibility.Unit
+	Namespace, Job, Queue, Quota, State, Reason, Asks, Holds, Unit string
+	// Position in the queue; 0 if the unit is not in line, or if nobody says it.
+	Position int32
+	Attempts int64
+	Created  time.Time
 	// Forecast is nil for a unit that holds quota, and for one that is admitted later than many others.
 	Forecast *visibility.Forecast
 }
 
-// List writes units as a table. wide adds columns.
-func List(out io.Writer, now time.Time, rows []Row, namespaces, wide bool) error {
-	header := []string{"JOB", "QUEUE", "POSITION", "STATE", "REASON", "ASKS", "AGE"}
-	if namespaces {
-		header = append([]string{"NAMESPACE"}, header...)
+// RowOf an answer of the aggregated API.
+func RowOf(u *visibility.Unit) Row {
+	s := &u.Status
+	state := s.State
+	if s.Observed && !unitstate.State(state).Over() {
+		state = observed(state)
 	}
-	if wide {
-		header = append(header, "ADMITTED", "QUOTA", "HOLDS", "ATTEMPTS", "UNIT")
+	return Row{
+		Namespace: u.Namespace, Job: answers.JobName(s.Kind, s.Job, u.Name), Queue: s.Queue, Quota: s.Quota, State: state,
+		Reason: s.Reason, Asks: amounts(s.Requested), Holds: amounts(s.Held), Unit: u.Name, Position: s.Position,
+		Attempts: s.Attempts, Created: u.CreationTimestamp.Time,
 	}
-	lines := [][]string{header}
-	for _, r := range rows {
-		lines = append(lines, line(now, r, namespaces, wide))
+}
+
+// RowOfObject is what the object of a unit says itself.
+func RowOfObject(u *v1alpha1.QueueUnit) Row {
+	e := effective(u, nil)
+	reason, _ := reasonOf(u)
+	return Row{
+		Namespace: u.Namespace, Job: answers.JobOf(u), Queue: e.Queue, Quota: e.Quota, State: State(u), Reason: reason,
+		Asks: e.Requested, Holds: e.Held, Unit: u.Name, Attempts: u.Status.Attempts, Created: u.CreationTimestamp.Time,
 	}
-	return table(out, "", lines)
+}
+
+// Table is a list that is written part by part. Columns keep their width from one part to the next.
+type Table struct {
+	out              tabs
+	namespaces, wide bool
+	begun            bool
+}
+
+// NewTable has a column of namespaces, and wide ones, if asked for.
+func NewTable(out io.Writer, namespaces, wide bool) *Table {
+	return &Table{out: printers.GetNewTabWriter(out), namespaces: namespaces, wide: wide}
+}
+
+// Write writes rows, and before the first of them the header.
+func (t *Table) Write(now time.Time, rows []Row) error {
+	lines := make([][]string, 0, 1+len(rows))
+	if !t.begun {
+		header := []string{"JOB", "QUEUE", "POSITION", "STATE", "REASON", "ASKS", "AGE"}
+		if t.namespaces {
+			header = append([]string{"NAMESPACE"}, header...)
+		}
+		if t.wide {
+			header = append(header, "ADMITTED", "QUOTA", "HOLDS", "ATTEMPTS", "UNIT")
+		}
+		lines, t.begun = append(lines, header), true
+	}
+	for i := range rows {
+		lines = append(lines, t.line(now, &rows[i]))
+	}
+	return writeRows(t.out, "", lines)
+}
+
+func (t *Table) line(now time.Time, r *Row) []string {
+	place := ""
+	if r.Position > 0 {
+		place = fmt.Sprint(r.Position)
+	}
+	cells := []string{r.Job, r.Queue, place, r.State, r.Reason, r.Asks, age(now, r.Created)}
+	if t.namespaces {
+		cells = append([]string{r.Namespace}, cells...)
+	}
+	if t.wide {
+		cells = append(cells, foreseen(now, r.Forecast), r.Quota, r.Holds, fmt.Sprint(r.Attempts), r.Unit)
+	}
+	return cells
+}
+
+// foreseen is when a unit will be admitted, in the time zone of now.
+func foreseen(now time.Time, f *visibility.Forecast) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.Status.About != nil:
+		return "about " + dayTime(now, f.Status.About)
+	case f.Status.Latest != nil:
+		return "by " + dayTime(now, f.Status.Latest)
+	default:
+		return ""
+	}
 }
 
 // effective is what the unit came to. The aggregated API has it of this moment; the object has it since its last write.
@@ -190,37 +255,4 @@ func position(s *visibility.UnitStatus) string {
 		return fmt.Sprint(s.Position)
 	}
 	return fmt.Sprintf("%d of %d", s.Position, s.Waiting)
-}
-
-func line(now time.Time, r Row, namespaces, wide bool) []string {
-	u, e, place := r.Unit, effective(r.Unit, r.Live), ""
-	reason, _ := reasonOf(u)
-	if r.Live != nil {
-		place = position(&r.Live.Status)
-		if r.Live.Status.Reason != "" {
-			reason = r.Live.Status.Reason
-		}
-	}
-	cells := []string{answers.JobOf(u), e.Queue, place, State(u), reason, e.Requested, age(now, u.CreationTimestamp.Time)}
-	if namespaces {
-		cells = append([]string{u.Namespace}, cells...)
-	}
-	if wide {
-		cells = append(cells, foreseen(now, r.Forecast), e.Quota, e.Held, fmt.Sprint(u.Status.Attempts), u.Name)
-	}
-	return cells
-}
-
-// foreseen is when a unit will be admitted, in the time zone of now.
-func foreseen(now time.Time, f *visibility.Forecast) string {
-	switch {
-	case f == nil:
-		return ""
-	case f.Status.About != nil:
-		return "about " + dayTime(now, f.Status.About)
-	case f.Status.Latest != nil:
-		return "by " + dayTime(now, f.Status.Latest)
-	default:
-		return ""
-	}
 }

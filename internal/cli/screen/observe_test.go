@@ -56,6 +56,6 @@ func TestAnObservedUnit(t *testing.T) {
 	over.Spec.Mode, over.Status.Phase = v1alpha1.ModeObserve, v1alpha1.PhaseSucceed
 	golden(t, "why-observed", func(b *bytes.Buffer) error { return Why(b, now, &Story{Unit: u, Live: short()}) })
 	golden(t, "list-observed", func(b *bytes.Buffer) error {
-		return List(b, now, []Row{{Unit: u}, {Unit: over}}, false, false)
+		return NewTable(b, false, false).Write(now, []Row{RowOfObject(u), RowOfObject(over)})
 	})
 }

@@ -19,6 +19,7 @@ package screen
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -219,20 +220,44 @@ func TestList(t *testing.T) {
 	stopped.Spec.Active = ptr.To(false)
 	listed := short()
 	listed.Status.Waiting, listed.Status.Requested = 0, cpu("4") // as in a list
+	listed.Namespace, listed.Name, listed.CreationTimestamp = "research", "train", before(12*time.Minute)
+	listed.Status.State, listed.Status.Kind, listed.Status.Job = "Pending", "Job.v1.batch", "train"
+	watched := listed.DeepCopy()
+	watched.Name, watched.Status.Observed, watched.Status.Position, watched.Status.Job = "a-rather-long-name", true, 0, ""
 	rows := []Row{
-		{Unit: &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "new"}}, Live: listed},
-		{
-			Unit: waiting("train", "QuotaExceeded", ""), Live: short(), Forecast: &visibility.Forecast{Status: forecasted()},
-		},
-		{
-			Unit: waiting("bound", "QuotaExceeded", ""), Live: short(),
-			Forecast: &visibility.Forecast{Status: visibility.ForecastStatus{Latest: ptr.To(before(-26 * time.Hour))}},
-		},
-		{Unit: running}, {Unit: stopped},
-		{Unit: &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "bare"}}},
+		RowOf(listed), RowOf(watched), RowOfObject(running), RowOfObject(stopped),
+		RowOfObject(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "bare"}}),
 	}
-	golden(t, "list", func(b *bytes.Buffer) error { return List(b, now, rows, false, false) })
-	golden(t, "list-wide", func(b *bytes.Buffer) error { return List(b, now, rows, true, true) })
+	rows[0].Forecast = &visibility.Forecast{Status: forecasted()}
+	rows[1].Forecast = &visibility.Forecast{Status: visibility.ForecastStatus{Latest: ptr.To(before(-26 * time.Hour))}}
+	list := func(namespaces, wide bool) func(b *bytes.Buffer) error {
+		return func(b *bytes.Buffer) error {
+			table := NewTable(b, namespaces, wide)
+			return errors.Join(table.Write(now, rows[:3]), table.Write(now, rows[3:])) // of which columns are as wide
+		}
+	}
+	golden(t, "list", list(false, false))
+	golden(t, "list-wide", list(true, true))
+}
+
+func TestQueues(t *testing.T) {
+	queue := func(name string, s visibility.QueueStatus) visibility.Queue {
+		return visibility.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: s}
+	}
+	queues := []visibility.Queue{
+		queue("express", visibility.QueueStatus{
+			Exists: true, Policy: "Block", Quotas: []string{"*"}, Pending: 1200, Admitted: 30, Priority: 5,
+			First: "research/train", FirstKind: "PyTorchJob.v1.kubeflow.org", FirstJob: "train", StopPolicy: "None",
+		}),
+		queue("night", visibility.QueueStatus{
+			Exists: true, Policy: "FIFO", Quotas: []string{"a", "b", "c", "d"}, Pending: 2, Parked: 1,
+			StopPolicy: "HoldAndDrain", First: "research/bare",
+		}),
+		queue("research", visibility.QueueStatus{Exists: true, Policy: "Priority", Quotas: []string{"research"}}),
+		queue("nowhere", visibility.QueueStatus{Parked: 3, Quotas: []string{"*"}}),
+	}
+	golden(t, "queues", func(b *bytes.Buffer) error { return Queues(b, queues, false) })
+	golden(t, "queues-wide", func(b *bytes.Buffer) error { return Queues(b, queues, true) })
 }
 
 func TestTop(t *testing.T) {

@@ -36,11 +36,32 @@ func Selects(selector, text string) bool {
 	if err != nil {
 		return true
 	}
-	set := labels.Set{}
-	for pair := range strings.SplitSeq(text, ",") {
-		if key, value, ok := strings.Cut(pair, "="); ok {
-			set[key] = value
+	return parsed.Matches(Text(text))
+}
+
+// Text is the labels of a text of Of.
+type Text string
+
+var _ labels.Labels = Text("")
+
+// Has implements labels.Labels.
+func (t Text) Has(label string) bool {
+	_, exists := t.Lookup(label)
+	return exists
+}
+
+// Get implements labels.Labels.
+func (t Text) Get(label string) string {
+	value, _ := t.Lookup(label)
+	return value
+}
+
+// Lookup implements labels.Labels.
+func (t Text) Lookup(label string) (value string, exists bool) {
+	for pair := range strings.SplitSeq(string(t), ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok && key == label {
+			return value, true
 		}
 	}
-	return parsed.Matches(set)
+	return "", false
 }

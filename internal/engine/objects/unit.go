@@ -32,6 +32,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/podupdate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -275,6 +276,15 @@ func Told(u *Unit, found unit.Reason, text string) (reason unit.Reason, message 
 		message = c.Message
 	}
 	return u.ParkedFor, message
+}
+
+// Stalled is why an admitted unit of a phase does not run, if its condition PodsReady says so.
+func Stalled(phase unit.Phase, ready *metav1.Condition) unit.Reason {
+	if ready == nil || ready.Status != metav1.ConditionFalse || !phase.Releases() ||
+		!unitcondition.Stalled(ready.Reason) && ready.Reason != v1alpha1.ReasonPodsLost {
+		return ""
+	}
+	return unit.Reason(ready.Reason)
 }
 
 // Deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done

@@ -66,6 +66,12 @@ type QueueInfo struct {
 	Policy   string
 	Priority int32
 	Held     bool
+	// Drains: admitted units are evicted as well.
+	Drains bool
+	// Quotas that the queue accepts; nil is all of them.
+	Quotas []string
+	// First is the unit at the front of the line, and its job; empty if nothing waits.
+	First, FirstKind, FirstJob string
 	// Pending units wait, Parked ones cannot be admitted as they are, Admitted ones hold quota.
 	Pending, Parked, Admitted int
 }
@@ -145,6 +151,16 @@ func (v View) QueuesOf(namespace, behind string, n int) (list []QueueInfo, rest 
 	return describe(page, v.Queue), rest
 }
 
+// QuotasAmong are those of some quotas that units of a namespace use.
+func (v View) QuotasAmong(namespace string, quotas []string) (used []string) {
+	for _, name := range quotas {
+		if v.UsesQuota(namespace, name) {
+			used = append(used, name)
+		}
+	}
+	return used
+}
+
 // InQueue says whether a namespace has units in a queue that are not over.
 func (v View) InQueue(namespace, queue string) bool {
 	of := v.of.Units.OfNamespace(namespace)
@@ -165,12 +181,19 @@ func (v View) Queue(name string) (QueueInfo, bool) {
 	info := QueueInfo{Name: name}
 	if q := v.of.Queues[name]; q != nil {
 		info.Exists, info.Policy, info.Priority, info.Held = true, q.Spec.Policy, q.Spec.Priority, q.Spec.Held
+		info.Drains, info.Quotas = q.Spec.Drains, q.Spec.Quotas
 		if q.Class != "" {
 			info.Priority = v.of.Priorities.Of(q.Class)
 		}
 	}
 	c := v.of.Core.Read().Accounts().CountsOf(name)
 	info.Pending, info.Parked, info.Admitted = c.Pending, c.Parked, c.Admitted
+	if line, _ := v.Line(name, 0, 1); len(line) > 0 {
+		info.First = line[0].Key
+		if rec := v.of.Units.Get(info.First); rec != nil {
+			info.FirstKind, info.FirstJob = rec.Object.Consumer.Kind, rec.Object.Consumer.Name
+		}
+	}
 	return info, info.Exists || c.Pending+c.Parked+c.Admitted > 0
 }
 

@@ -17,6 +17,7 @@ limitations under the License.
 package questions
 
 import (
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/unitbook"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -75,22 +76,17 @@ func (v View) UnitsOf(quota string, skip, n int) (rows []UnitRow, all int) {
 	return v.rows(found), of.Holding.Len() + of.Waiting.Len()
 }
 
-// UnitsIn copies up to n units of a namespace, by name, behind this one, and says how many follow.
-func (v View) UnitsIn(namespace, behind string, n int) (rows []UnitRow, rest int) {
-	of := v.of.Units.OfNamespace(namespace)
-	if of == nil {
-		return nil, 0
-	}
-	skip := 0
-	if behind != "" {
-		key := namespace + "/" + behind
-		at := &unitbook.Record{Object: &objects.Unit{Path: key}}
-		if skip = of.Units.Rank(at); of.Units.Contains(at) {
-			skip++
-		}
-	}
-	found := unitbook.PageOf(of.Units, skip, n)
-	return v.rows(found), of.Units.Len() - skip - len(found)
+// Search copies units, and says behind which key to go on; empty if the search has ended. It costs its
+// looks; some may be left.
+func (v View) Search(s *unitbook.Search) (rows []UnitRow, resume string, looks int) {
+	found, resume, looks := v.of.Units.Search(s)
+	return v.rows(found), resume, looks
+}
+
+// NamespacesOf are up to n namespaces in which a search may find units, by name. resume is the key behind which the
+// others are; empty if they are all.
+func (v View) NamespacesOf(s *unitbook.Search, n int) (names []string, resume string) {
+	return v.of.Units.NamespacesOf(s, n)
 }
 
 func (v View) rows(found []*unitbook.Record) []UnitRow {
@@ -103,6 +99,9 @@ func (v View) rows(found []*unitbook.Record) []UnitRow {
 	for _, rec := range found {
 		place := places[rec.Object.Path]
 		place.Finding.Reason, _ = objects.Told(rec.Object, place.Finding.Reason, "")
+		if place.Finding.Reason == "" {
+			place.Finding.Reason = objects.Stalled(rec.Object.Phase, rec.Object.Condition(v1alpha1.ConditionPodsReady))
+		}
 		rows = append(rows, UnitRow{rec.State(), place.Position, place.Finding, place.DryRun})
 	}
 	return rows

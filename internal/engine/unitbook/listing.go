@@ -26,6 +26,7 @@ import (
 // many of each, so all are in order: the cost of a page depends only on what is on it.
 type listing struct {
 	namespaces map[string]*NamespaceListing
+	names      ordered.Names // of namespaces
 	quotas     map[string]*QuotaListing
 }
 
@@ -39,7 +40,9 @@ type NamespaceListing struct {
 type QuotaListing struct{ Holding, Waiting *ordered.Tree[*Record] }
 
 func newListing() listing {
-	return listing{namespaces: map[string]*NamespaceListing{}, quotas: map[string]*QuotaListing{}}
+	return listing{
+		namespaces: map[string]*NamespaceListing{}, names: ordered.NewNames(), quotas: map[string]*QuotaListing{},
+	}
 }
 
 func byPath(a, b *Record) int { return strings.Compare(a.Object.Path, b.Object.Path) }
@@ -49,6 +52,7 @@ func (l *listing) add(rec *Record) {
 	if n == nil {
 		n = &NamespaceListing{Units: ordered.NewTree(byPath), Queues: ordered.NewNames(), Quotas: ordered.NewNames()}
 		l.namespaces[rec.Object.Namespace] = n
+		l.names.Add(rec.Object.Namespace)
 	}
 	n.Units.Insert(rec)
 }
@@ -57,6 +61,7 @@ func (l *listing) remove(rec *Record) {
 	n := l.namespaces[rec.Object.Namespace]
 	if n.Units.Delete(rec); n.Units.Len() == 0 {
 		delete(l.namespaces, rec.Object.Namespace)
+		l.names.Remove(rec.Object.Namespace)
 	}
 }
 

@@ -73,6 +73,7 @@ func TestListingEqualsASearch(t *testing.T) {
 			units[key] = u
 		}
 		requireListing(t, &r.listing, units)
+		requireSearch(t, r, units)
 		for _, key := range r.Keys() {
 			r.Remove(r.Get(key))
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/objects"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -71,8 +72,11 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	for _, key := range r.Keys() {
 		r.Remove(r.Get(key))
 	}
-	r.unitNamedBy = nil // functions cannot be compared
-	require.Equal(t, New(nil, nil, nil, kinship.New()), r, "nothing is left of what went")
+	require.False(t, r.listing.names.Has("team"))
+	r.unitNamedBy, r.listing.names = nil, ordered.Names{} // functions cannot be compared
+	want := New(nil, nil, nil, kinship.New())
+	want.listing.names = ordered.Names{}
+	require.Equal(t, want, r, "nothing is left of what went")
 }
 
 func TestUnitsOfOneJobAreCounted(t *testing.T) {

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package visibility
+// Package tables has the columns that `kubectl get` prints of the aggregated API.
+package tables
 
 import (
 	"context"
@@ -26,8 +27,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 )
 
-// table is what `kubectl get` prints.
-type table struct {
+// Table is what `kubectl get` prints of one resource.
+type Table struct {
 	columns []metav1.TableColumnDefinition
 	cells   func(runtime.Object) []any
 }
@@ -40,7 +41,8 @@ func column(name, kind string) metav1.TableColumnDefinition {
 	return c
 }
 
-var queueTable = table{
+// Queues has the columns of these resources.
+var Queues = Table{
 	columns: []metav1.TableColumnDefinition{
 		column("Name", "string"), column("Policy", "string"), column("Priority", "integer"),
 		column("Pending", "integer"), column("Parked", "integer"), column("Admitted", "integer"),
@@ -60,7 +62,8 @@ var queueTable = table{
 	},
 }
 
-var quotaTable = table{
+// Quotas has the columns of these resources.
+var Quotas = Table{
 	columns: []metav1.TableColumnDefinition{
 		column("Name", "string"), column("Parent", "string"), column("Holding", "integer"), column("Waiting", "integer"),
 	},
@@ -79,7 +82,8 @@ var quotaTable = table{
 	},
 }
 
-var unitTable = table{
+// Units has the columns of these resources.
+var Units = Table{
 	columns: []metav1.TableColumnDefinition{
 		column("Name", "string"), column("Phase", "string"), column("Queue", "string"), column("Quota", "string"),
 		column("Position", "integer"), column("Reason", "string"),
@@ -94,7 +98,8 @@ var unitTable = table{
 	},
 }
 
-var recordTable = table{
+// Records has the columns of these resources.
+var Records = Table{
 	columns: []metav1.TableColumnDefinition{
 		column("Time", "date"), column("Event", "string"), column("Unit", "string"), column("Queue", "string"),
 		column("Quota", "string"), column("Attempt", "integer"), column("Reason", "string"),
@@ -108,7 +113,22 @@ var recordTable = table{
 	},
 }
 
-var auditTable = table{
+// Forecasts has the columns of these resources.
+var Forecasts = Table{
+	columns: []metav1.TableColumnDefinition{
+		column("Name", "string"), column("About", "string"), column("Latest", "string"),
+	},
+	cells: func(o runtime.Object) []any {
+		f, ok := o.(*v1alpha1.Forecast)
+		if !ok {
+			return nil
+		}
+		return []any{f.Name, textOf(f.Status.About), textOf(f.Status.Latest)}
+	},
+}
+
+// Audits has the columns of these resources.
+var Audits = Table{
 	columns: []metav1.TableColumnDefinition{
 		column("Name", "string"), column("At", "date"), column("Found", "integer"),
 	},
@@ -124,7 +144,7 @@ var auditTable = table{
 const timeFormat = "2006-01-02T15:04:05Z"
 
 // ConvertToTable implements rest.TableConvertor.
-func (t table) ConvertToTable(_ context.Context, from runtime.Object, _ runtime.Object) (*metav1.Table, error) {
+func (t Table) ConvertToTable(_ context.Context, from runtime.Object, _ runtime.Object) (*metav1.Table, error) {
 	out := &metav1.Table{ColumnDefinitions: t.columns}
 	row := func(o runtime.Object) error {
 		if cells := t.cells(o); cells != nil {
@@ -139,4 +159,11 @@ func (t table) ConvertToTable(_ context.Context, from runtime.Object, _ runtime.
 		out.Continue, out.RemainingItemCount = list.GetContinue(), list.GetRemainingItemCount()
 	}
 	return out, meta.EachListItem(from, row)
+}
+
+func textOf(t *metav1.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(timeFormat)
 }

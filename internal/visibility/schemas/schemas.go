@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package visibility
+// Package schemas has the OpenAPI schemas of the aggregated API.
+package schemas
 
 import (
 	"reflect"
@@ -30,9 +31,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 )
 
-// definitions are the schemas of the types of the API, and of those of Kubernetes that it uses. The former have names
+// Definitions are the schemas of the types of the API, and of those of Kubernetes that it uses. The former have names
 // and types of fields, and no descriptions.
-func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := openapi.GetOpenAPIDefinitions(ref)
 	for _, kind := range v1alpha1.Kinds() {
 		s := &schemas{ref: ref}

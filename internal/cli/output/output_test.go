@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package cli
+package output
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func TestAListIsOneDocument(t *testing.T) {
 				units[i].Name = fmt.Sprint(i)
 			}
 			out := &bytes.Buffer{}
-			require.NoError(t, writeObjects(out, format, units))
+			require.NoError(t, Units(out, format, units))
 			var list struct {
 				Kind  string                `json:"kind"`
 				Items *[]v1alpha1.QueueUnit `json:"items"`
