@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitcondition"
 )
 
 type holdOptions struct {
@@ -85,13 +86,14 @@ Without JOB it releases those of the jobs that the flags select which can be, at
 	return cmd
 }
 
-// notHeld says of units that hold, with --unit or without, changes something. A unit has the annotations of its job.
+// notHeld says of units that hold, with --unit or without, changes something. The reason why a unit is parked is that of
+// now, while annotations that its job had stay.
 func notHeld(byUnit bool) func(u *v1alpha1.QueueUnit) bool {
 	return func(u *v1alpha1.QueueUnit) bool {
 		if byUnit {
 			return ptr.Deref(u.Spec.Active, true)
 		}
-		return u.Spec.ConsumerRef != nil && u.Annotations[v1alpha1.AnnotationHold] != "true"
+		return u.Spec.ConsumerRef != nil && u.Annotations[v1alpha1.AnnotationParkedReason] != unitcondition.ReasonHeldByOwner
 	}
 }
 
@@ -102,7 +104,8 @@ func canBeReleased(byUnit bool) func(u *v1alpha1.QueueUnit) bool {
 		if byUnit {
 			return parked == "" && !ptr.Deref(u.Spec.Active, true)
 		}
-		return u.Spec.ConsumerRef != nil && (parked == reasonSuspendedByOwner || len(holdsOf(u.Annotations)) > 0)
+		return u.Spec.ConsumerRef != nil &&
+			(parked == unitcondition.ReasonSuspendedByOwner || parked == unitcondition.ReasonHeldByOwner)
 	}
 }
 
@@ -144,7 +147,7 @@ func (o *holdOptions) release(ctx context.Context, to client.Client, unit *v1alp
 	}
 	holds := holdsOf(job.GetAnnotations())
 	switch {
-	case parked == reasonSuspendedByOwner:
+	case parked == unitcondition.ReasonSuspendedByOwner:
 		return o.patch(ctx, to, job, annotations(fields{v1alpha1.AnnotationHold: "false"}),
 			answers.JobOf(unit)+" released: it waits for quota and is resumed by the queue")
 	case len(holds) > 0:
@@ -170,6 +173,3 @@ func holdsOf(annotations map[string]string) fields {
 	}
 	return holds
 }
-
-// reasonSuspendedByOwner is the reason of a unit whose owner suspended the job after its admission.
-const reasonSuspendedByOwner = "SuspendedByOwner"

@@ -34,8 +34,8 @@ func topCommand(c *connection) *cobra.Command {
 		Short: "Show quotas: guarantee, limit, used, reserved, pending",
 		Long: `top shows the quotas that jobs of a namespace use, as a tree. Columns are the guarantee (min), the share of
 this moment (runtime) and the largest limit (max). The share grows with the demand of jobs. Further columns are the use
-of pods, the amount that is reserved for admitted jobs, and the number of units. Below the table is what is free on nodes
-that are cordoned, not ready or being deleted: no job gets it.
+of pods, the amount that is reserved for admitted jobs, and the number of units. Below the table is what is free on
+nodes that are cordoned, not ready or being deleted: no job gets it.
 
 top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 		Example: `  kubectl jobqueue top

@@ -118,7 +118,7 @@ func objects(
 func (q *Query) matches(u *v1alpha1.QueueUnit) bool {
 	state := unitstate.Of(unit.Phase(u.Status.Phase), u.Spec.Active != nil && !*u.Spec.Active)
 	queue := u.Spec.Queue
-	if e := u.Status.Effective; e != nil && e.Queue != "" {
+	if e := u.Status.Effective; queue == "" && e != nil {
 		queue = e.Queue
 	}
 	return slices.Contains(q.States, state) && (q.Queue == "" || q.Queue == queue)

@@ -122,7 +122,7 @@ func (v View) isBelow(quota, level string) bool {
 }
 
 // Deciding is the shortage that ends of other units remove; nil if no end does. It is the first one where units hold
-// the limit. A share that is not in use does not decide: nobody can end there, and the levels above say what is missing.
+// the limit. A share that is not in use does not decide: nobody can end there. The levels above say what is missing.
 // Of a unit that fits but for claims, it is the first level with a claim.
 func Deciding(list []decide.Shortage) *decide.Shortage {
 	if slices.ContainsFunc(list, func(sh decide.Shortage) bool { return sh.Never }) {
