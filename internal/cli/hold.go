@@ -86,8 +86,8 @@ Without JOB it releases those of the jobs that the flags select which can be, at
 	return cmd
 }
 
-// notHeld says of units that hold, with --unit or without, changes something. The reason why a unit is parked is that of
-// now, while annotations that its job had stay.
+// notHeld says of units that hold, with --unit or not, changes something. A unit keeps annotations that its job had,
+// so the reason why it is parked counts.
 func notHeld(byUnit bool) func(u *v1alpha1.QueueUnit) bool {
 	return func(u *v1alpha1.QueueUnit) bool {
 		if byUnit {

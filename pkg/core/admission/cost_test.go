@@ -95,7 +95,7 @@ func TestCostOfAQuestion(t *testing.T) {
 		"observation, no news":  {0, func() { w.s.SetQuota(w.now, level) }},
 		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, *w.s.roster.units[key].spec) }},
 		"decision, no news":     {0, func() { w.s.Decide(w.now) }},
-		"explanation of a unit": {54, func() { w.s.Explain(key) }},
+		"explanation of a unit": {92, func() { w.s.Explain(key) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allocations := testing.AllocsPerRun(100, c.ask)
