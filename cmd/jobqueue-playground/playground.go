@@ -65,6 +65,9 @@ func playground(
 	if err != nil {
 		return nil, "", err
 	}
+	if err := awaitQuotas(ctx, cp); err != nil {
+		return nil, "", errors.Join(err, cp.Stop())
+	}
 	page, err := startPage(ctx, cp)
 	if err != nil {
 		return nil, "", errors.Join(err, cp.Stop())

@@ -19,11 +19,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // visiblePlaces asks the aggregated API for the waiting units of the queues, by queue. nil when it does not answer:
@@ -50,4 +54,27 @@ func visiblePlaces(ctx context.Context, client rest.Interface) map[string][]plac
 		}
 	}
 	return places
+}
+
+// awaitQuotas returns when the aggregated API knows the quotas of all queues. A scheduler that has just started answers
+// before it has observed them.
+func awaitQuotas(ctx context.Context, cp *controlplane.ControlPlane) error {
+	client, err := kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
+	if err != nil {
+		return err
+	}
+	for _, levels := range quotaLevels() {
+		for _, quota := range levels {
+			path := []string{"/apis", visibilityv1alpha1.SchemeGroupVersion.String(), "quotas", quota}
+			err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+				func(ctx context.Context) (bool, error) {
+					_, err := client.RESTClient().Get().AbsPath(path...).DoRaw(ctx)
+					return err == nil, nil
+				})
+			if err != nil {
+				return fmt.Errorf("the scheduler does not know quota %s: %w", quota, err)
+			}
+		}
+	}
+	return nil
 }

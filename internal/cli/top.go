@@ -51,7 +51,11 @@ top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 					return output.Data(out, format, quotas)
 				}
 				if len(quotas) == 0 {
-					_, err := fmt.Fprintln(c.streams.ErrOut, "No job of this namespace uses a quota. Show all quotas with -A.")
+					none := "No job of this namespace uses a quota. Show all quotas with -A."
+					if all {
+						none = "The scheduler knows no quota yet."
+					}
+					_, err := fmt.Fprintln(c.streams.ErrOut, none)
 					return err
 				}
 				return screen.Top(out, quotas, resource)
