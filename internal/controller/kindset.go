@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/estimate"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/parts"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/sharedsource"
@@ -171,7 +172,7 @@ func (s *KindSet) start(ctx context.Context, p *managedjobs.Predicate, kind jobk
 	}
 	again := true
 	c, err := controller.NewUnmanaged(controllerName(&kind), controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: s.options.Concurrency, SkipNameValidation: &again,
+		Reconciler: outage.Retried(r), MaxConcurrentReconciles: s.options.Concurrency, SkipNameValidation: &again,
 		Logger: s.mgr.GetLogger(),
 	})
 	if err != nil {

@@ -49,6 +49,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/estimate"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/pathfinder"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/survey"
@@ -200,5 +201,5 @@ func setupManagedJobs(mgr manager.Manager, o Options, kinds *KindSet) error {
 		Named("managed-jobs").
 		For(&corev1.ConfigMap{}).
 		WithOptions(controller.Options{NeedLeaderElection: &always}).
-		Complete(r)
+		Complete(outage.Retried(r))
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/defaultqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 )
 
 const roleController = "controller"
@@ -145,7 +146,7 @@ func (m *manager) askIn(r request, d time.Duration) {
 
 func (m *manager) reconcile(r request, it *item) {
 	of := map[string]reconcile.Reconciler{"jobs": m.jobs, "sets": m.sets, "queues": m.queues}[r.reconciler]
-	result, err := of.Reconcile(quiet, ctrl.Request{NamespacedName: r.key})
+	result, err := outage.Retried(of).Reconcile(quiet, ctrl.Request{NamespacedName: r.key})
 	if err != nil {
 		it.failures++
 		m.askIn(r, min(5*time.Millisecond<<min(it.failures-1, 20), 1000*time.Second))

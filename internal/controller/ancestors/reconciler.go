@@ -36,6 +36,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/quotapath"
 )
 
@@ -63,7 +64,7 @@ func Setup(mgr manager.Manager, namespace string) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("quota-ancestors").
 		WatchesMetadata(elasticquota.New(), Later(r.ConfigMap), builder.WithPredicates(moved)).
-		Complete(r)
+		Complete(outage.Retried(r))
 }
 
 // moved: what is used of a quota is written into it all the time, and is nothing to us.

@@ -38,6 +38,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/memory"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 )
 
 const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
@@ -62,7 +63,7 @@ func Setup(mgr manager.Manager, namespace string, reclaim v1alpha1.PreemptionPol
 		Watches(&v1alpha1.Queue{}, byName, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WithOptions(controller.Options{EnableWarmup: &warm}).
-		Complete(r)
+		Complete(outage.Retried(r))
 }
 
 // Reconciler keeps one default Queue for each ElasticQuota. Requests bear the name of both and no namespace.

@@ -38,6 +38,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/served"
 )
 
@@ -89,7 +90,7 @@ func (s *starter) run(ctx context.Context) error {
 	r := &Reconciler{Reader: store, Client: s.mgr.GetClient(),
 		Recorder: s.mgr.GetEventRecorder(v1alpha1.CreatedByController), Clock: s.options.Clock}
 	c, err := controller.NewUnmanaged("elastic-quota-tree", controller.Options{
-		Reconciler: r, Logger: s.mgr.GetLogger(),
+		Reconciler: outage.Retried(r), Logger: s.mgr.GetLogger(),
 		// Trees come and go with managers in one process only in tests.
 		SkipNameValidation: ptr.To(true),
 	})

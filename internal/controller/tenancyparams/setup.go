@@ -29,6 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/ancestors"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/managedjobs"
 )
 
@@ -49,5 +50,5 @@ func Setup(
 		Named("tenancy-params").
 		WatchesMetadata(namespaces, ancestors.Later(r.ConfigMap), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesMetadata(elasticquota.New(), ancestors.Later(r.ConfigMap), builder.WithPredicates(elasticquota.Changed)).
-		Complete(r)
+		Complete(outage.Retried(r))
 }
