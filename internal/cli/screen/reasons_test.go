@@ -155,6 +155,8 @@ func shortagesOf() map[string]*Story {
 		`reserved 18); 2 must be freed; no job can be suspended for it now: at "company" cpu is held: `+
 		`12 by non-preemptible jobs, 6 by jobs `+
 		`that have just begun; the first may be from 2026-01-01T12:10:00Z`, kept)
+	others.Live.Status.Remarks = `no job can be suspended for it now: at "company" cpu is held: ` +
+		`12 by non-preemptible jobs, 6 by jobs that have just begun; the first may be from 2026-01-01T12:10:00Z`
 	others.Live.Status.Holders = heldBy("company", "lab", map[string]string{"big": "12", "small": "6"}, "0")
 	nowhere := of("NoNodeFits", "the job may take what others hold, and its pods would find no node even then: "+
 		"0 of 3 nodes have 4 free cpu", kept)

@@ -19,6 +19,7 @@ package screen
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -87,13 +88,27 @@ type brief struct {
 func (b *brief) add(topic string, sentences ...string) {
 	var said []string
 	for _, s := range sentences {
-		if s = clean(s); s != "" {
+		if s = b.local(clean(s)); s != "" {
 			said = append(said, s)
 		}
 	}
 	if len(said) > 0 {
 		b.lines = append(b.lines, Line{topic, strings.Join(said, " ")})
 	}
+}
+
+// timestamp is a time as messages have it.
+var timestamp = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// local says the times in a message as those of the reader.
+func (b *brief) local(message string) string {
+	return timestamp.ReplaceAllStringFunc(message, func(text string) string {
+		t, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return text
+		}
+		return dayTime(b.now, &metav1.Time{Time: t})
+	})
 }
 
 func (b *brief) job() {
@@ -143,6 +158,7 @@ func (b *brief) reason() {
 var ownWords = map[unit.Reason]bool{
 	unit.ReasonQuotaExceeded: true, unit.ReasonMinExceeded: true, unit.ReasonBlockedByHead: true,
 	unit.ReasonExceedsMax: true, unit.ReasonExceedsMin: true, unit.ReasonExceedsGuaranteedShare: true,
+	unit.ReasonHeldByOthers: true,
 }
 
 // times are when a back-off or a time-out is over.

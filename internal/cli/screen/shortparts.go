@@ -276,7 +276,7 @@ func (b *brief) remedies(reason, advice string) []string {
 	switch {
 	case x.NeverFits:
 		return []string{advice, shortage.Raises(b.Live.Status.Shortages)}
-	case x.Rightful != nil:
+	case x.Rightful != nil, reason == string(unit.ReasonHeldByOthers):
 		return []string{advice}
 	case x.Claimed():
 		_, name, known := strings.Cut(x.ClaimedBy, "/")
