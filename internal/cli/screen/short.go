@@ -232,7 +232,7 @@ func (b *brief) when() {
 	case times != "":
 		b.add(TopicWhen, asSentence(times))
 	case f.Endless > 0:
-		b.add(TopicWhen, asSentence("no time is known: "+restsOn(b.Forecast)))
+		b.add(TopicWhen, asSentence("no time is known: "+endless(b.Forecast)))
 	}
 }
 

@@ -105,19 +105,27 @@ func restsOn(f *visibility.Forecast) string {
 	if s.Checks != nil {
 		parts = append(parts, lasting(s.Checks.Duration)+" for admission checks")
 	}
-	endless, names := number(int(s.Endless), "job"), ""
-	if len(s.EndlessJobs) > 0 {
-		names = " (" + clean(f.Namespace+"/"+strings.Join(s.EndlessJobs, ", "+f.Namespace+"/")) + ")"
-	}
 	switch {
 	case s.Endless > 0 && len(parts) == 0:
-		return "nothing says for how long " + endless + " will hold quota" + names
+		return endless(f)
 	case s.Endless > 0:
-		parts = append(parts, endless+" without either"+names)
+		parts = append(parts, number(int(s.Endless), "job")+" without either"+endlessNames(f))
 	case len(parts) == 0:
 		return ""
 	}
 	return "rests on: " + strings.Join(parts, ", ")
+}
+
+// endless says that some jobs have neither a limit nor past runs.
+func endless(f *visibility.Forecast) string {
+	return "nothing says for how long " + number(int(f.Status.Endless), "job") + " will hold quota" + endlessNames(f)
+}
+
+func endlessNames(f *visibility.Forecast) string {
+	if len(f.Status.EndlessJobs) == 0 {
+		return ""
+	}
+	return " (" + clean(f.Namespace+"/"+strings.Join(f.Status.EndlessJobs, ", "+f.Namespace+"/")) + ")"
 }
 
 // dayTime names the day if that is not today.
