@@ -18,12 +18,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/output"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 )
@@ -59,14 +58,6 @@ share needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 	return cmd
 }
 
-// noAnswer names the aggregated API in an error, unless that says itself which right the caller lacks.
-func noAnswer(err error) error {
-	if apierrors.IsForbidden(err) {
-		return err
-	}
-	return fmt.Errorf("the aggregated API of koord-scheduler does not answer: %w", err)
-}
-
 // quotasOf are the quotas that the namespace of the caller uses, or all.
 func quotasOf(ctx context.Context, c *connection, all bool) ([]visibility.Quota, error) {
 	reader, namespace, err := c.reader()
@@ -78,7 +69,7 @@ func quotasOf(ctx context.Context, c *connection, all bool) ([]visibility.Quota,
 	}
 	quotas, err := reader.Quotas(ctx, namespace)
 	if err != nil {
-		return nil, noAnswer(err)
+		return nil, answers.Unanswered(err)
 	}
 	return quotas, nil
 }

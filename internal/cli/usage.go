@@ -68,7 +68,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 	from := to.Add(-time.Duration(o.since))
 	found, err := reader.Records(ctx, &answers.RecordQuery{Namespace: namespace, Quota: o.quota, Since: from})
 	if err != nil {
-		return noAnswer(err)
+		return answers.Unanswered(err)
 	}
 	units, err := reader.Units(ctx, namespace)
 	if err != nil {

@@ -335,6 +335,18 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) ([]visibility.Quo
 	}
 }
 
+// Unanswered names the aggregated API in an error. An error about a missing right gets the ways to ask without that
+// right.
+func Unanswered(err error) error {
+	switch {
+	case !apierrors.IsForbidden(err):
+		return fmt.Errorf("the aggregated API of koord-scheduler does not answer: %w", err)
+	case strings.Contains(err.Error(), "at the cluster scope"):
+		return fmt.Errorf("%w. Ask with --namespace and without -A, or with the role jobqueue-operator", err)
+	}
+	return err
+}
+
 // Audit is the last audit of the scheduler.
 func (r *Reader) Audit(ctx context.Context) (*visibility.Audit, error) {
 	audit := &visibility.Audit{}

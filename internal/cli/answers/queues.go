@@ -21,38 +21,10 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 )
-
-// Queues are the queues that units of a namespace are in, or all of them if it is empty.
-func Queues(ctx context.Context, r *Reader, namespace string) ([]visibility.Queue, error) {
-	var queues []visibility.Queue
-	for token := ""; ; {
-		var meta metav1.ListMeta
-		if namespace == "" {
-			list := &visibility.QueueList{}
-			if err := paged(r.live.Get().Resource("queues"), token).Do(ctx).Into(list); err != nil {
-				return nil, err
-			}
-			queues, meta = append(queues, list.Items...), list.ListMeta
-		} else {
-			list := &visibility.LocalQueueList{}
-			if err := paged(r.live.Get().Namespace(namespace).Resource("localqueues"), token).Do(ctx).Into(list); err != nil {
-				return nil, err
-			}
-			for _, q := range list.Items {
-				queues = append(queues, visibility.Queue(q))
-			}
-			meta = list.ListMeta
-		}
-		if token = meta.Continue; token == "" {
-			return queues, nil
-		}
-	}
-}
 
 // LineFrom is a part of the line of a queue: up to limit units behind the first ones. A reader of one namespace gets it
 // as the namespace may see it.

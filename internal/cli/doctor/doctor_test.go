@@ -225,6 +225,9 @@ func (w *world) read(t *testing.T) *Installation {
 	builder := fake.NewClientBuilder().WithReturnManagedFields().WithScheme(scheme).WithObjects(w.objects...)
 	objects := builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			if w.refused["reviews"] {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
+			}
 			review := o.(*authorizationv1.SubjectAccessReview)
 			attributes := review.Spec.ResourceAttributes
 			right := attributes.Verb + " " + attributes.Resource
@@ -248,6 +251,13 @@ func (w *world) read(t *testing.T) *Installation {
 	}
 	audit := func(context.Context) (*visibility.Audit, error) { return w.audit, nil }
 	return Read(t.Context(), Cluster{Objects: objects, Discovery: discovery, Audit: audit}, names, epoch)
+}
+
+// TestARefusalIsToldOnce: the caller may ask about no right of any service account.
+func TestARefusalIsToldOnce(t *testing.T) {
+	w := healthy(t)
+	w.refused["reviews"] = true
+	require.Len(t, w.read(t).Unread, 1)
 }
 
 // TestEveryFaultIsFound plants faults one by one into an installation that has none. Each gives its finding and no

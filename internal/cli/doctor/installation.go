@@ -173,8 +173,9 @@ func (r *reader) failed(what string, err error) bool {
 	if err == nil {
 		return false
 	}
-	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		r.into.Unread = append(r.into.Unread, fmt.Sprintf("%s: %s", what, err))
+	text := fmt.Sprintf("%s: %s", what, err)
+	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !slices.Contains(r.into.Unread, text) {
+		r.into.Unread = append(r.into.Unread, text)
 	}
 	return true
 }

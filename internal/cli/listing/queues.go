@@ -22,7 +22,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -76,11 +75,8 @@ func (o *queuesOptions) run(ctx context.Context, out io.Writer) error {
 		namespace = ""
 	}
 	queues, err := reader.Queues(ctx, namespace)
-	switch {
-	case apierrors.IsForbidden(err):
-		return err
-	case err != nil:
-		return fmt.Errorf("the aggregated API of koord-scheduler does not answer: %w", err)
+	if err != nil {
+		return answers.Unanswered(err)
 	}
 	switch o.format {
 	case "", "wide":

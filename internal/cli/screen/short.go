@@ -182,8 +182,16 @@ func (b *brief) doubts() {
 	}
 }
 
-// lost says why the unit was evicted, while it waits since then.
+// lost says why the unit was evicted, and if it was admitted again.
 func (b *brief) lost() {
+	if r := b.Lost; r != nil {
+		ran := ""
+		if r.Ran != nil {
+			ran = " after " + lasting(r.Ran.Duration)
+		}
+		text := fmt.Sprintf("%s ago%s, %s: %s", age(b.now, r.Time.Time), ran, r.Reason, reasons.Of(r.Reason).Plain())
+		b.add(TopicTaken, asSentence(text), "The job was admitted again.")
+	}
 	if c := b.evicted(); c != nil {
 		to := ""
 		if b.Taken != nil && b.Taken.Taker != nil {

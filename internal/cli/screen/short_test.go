@@ -25,9 +25,11 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -55,6 +57,17 @@ func TestTheHolderIsInAnotherQuota(t *testing.T) {
 		s.Quota = quotaOf(s.Live.Status.Quota, "2", "4", reserved)
 		golden(t, "why-"+name, func(b *bytes.Buffer) error { return Why(b, now, s) })
 	}
+}
+
+// A job that was evicted and runs again: its owner asks why it stopped.
+func TestWhyAfterAnEviction(t *testing.T) {
+	u := waiting("train", "", "")
+	u.Status.Phase, u.Status.Attempts, u.Status.Effective.Held = v1alpha1.PhaseRunning, 2, "cpu: 4"
+	s := &Story{Unit: u, Live: &visibility.Unit{}, Lost: &visibility.Record{
+		Time: metav1.NewMicroTime(now.Add(-5 * time.Minute)), Event: visibility.RecordEvicted, Reason: "Reclaimed",
+		Ran: &metav1.Duration{Duration: time.Minute},
+	}}
+	golden(t, "why-evicted", func(b *bytes.Buffer) error { return Why(b, now, s) })
 }
 
 // shortageCases are shortages with words of their own.

@@ -48,6 +48,8 @@ type Story struct {
 	// Taking is what the unit takes now, Taken the preemption since which it waits; nil without one.
 	Taking *answers.Taking
 	Taken  *answers.Taken
+	// Lost is the last eviction of a unit that was admitted again.
+	Lost *visibility.Record
 	// OtherPods are pods of the namespace that use the quota and that no admitted unit accounts for.
 	OtherPods     []string
 	MoreOtherPods int

@@ -26,31 +26,35 @@ import (
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Of asks for everything that the caller may know of a unit, and leaves out the rest. It lists up to most units ahead,
 // and as many pods without a job. Questions are asked at once: a forecast takes longer than all others together.
-func Of(ctx context.Context, reader *answers.Reader, unit *v1alpha1.QueueUnit, most int) *screen.Story {
-	s := &screen.Story{Unit: unit}
+func Of(ctx context.Context, reader *answers.Reader, u *v1alpha1.QueueUnit, most int) *screen.Story {
+	s := &screen.Story{Unit: u}
 	var asked sync.WaitGroup
 	defer asked.Wait()
-	asked.Go(func() { s.Taking, s.Taken, _ = reader.PreemptionOf(ctx, unit) })
-	live, err := reader.LiveUnit(ctx, unit.Namespace, unit.Name)
+	asked.Go(func() { s.Taking, s.Taken, _ = reader.PreemptionOf(ctx, u) })
+	if u.Status.Attempts > 1 && unit.Phase(u.Status.Phase).Holds() {
+		asked.Go(func() { s.Lost = lost(ctx, reader, u) })
+	}
+	live, err := reader.LiveUnit(ctx, u.Namespace, u.Name)
 	if err != nil {
 		s.Missing = err.Error()
 		return s
 	}
 	s.Live = live
 	if len(live.Status.Shortages) > 0 {
-		asked.Go(func() { s.Quota, _ = reader.LocalQuota(ctx, unit.Namespace, live.Status.Quota) })
+		asked.Go(func() { s.Quota, _ = reader.LocalQuota(ctx, u.Namespace, live.Status.Quota) })
 	}
 	if slices.ContainsFunc(live.Status.Shortages, func(x visibility.Shortage) bool { return !x.UsedByOthers.IsZero() }) {
 		asked.Go(func() {
-			s.OtherPods, s.MoreOtherPods, _ = answers.OtherPods(ctx, reader, unit.Namespace, live.Status.Quota, most)
+			s.OtherPods, s.MoreOtherPods, _ = answers.OtherPods(ctx, reader, u.Namespace, live.Status.Quota, most)
 		})
 	}
 	if live.Status.Position > 0 {
-		asked.Go(func() { s.Forecast, _ = reader.Forecast(ctx, unit.Namespace, unit.Name) })
+		asked.Go(func() { s.Forecast, _ = reader.Forecast(ctx, u.Namespace, u.Name) })
 	}
 	if live.Status.Position > 1 {
 		asked.Go(func() { s.Ahead, s.MoreAhead = ahead(ctx, reader, live, most) })
@@ -72,4 +76,16 @@ func ahead(
 		}
 	}
 	return units, int64(live.Status.Position) - 1 - int64(len(units))
+}
+
+// lost is the last eviction of a u.
+func lost(ctx context.Context, reader *answers.Reader, u *v1alpha1.QueueUnit) *visibility.Record {
+	q := &answers.RecordQuery{
+		Namespace: u.Namespace, Job: answers.JobOf(u), Event: visibility.RecordEvicted, Limit: 1,
+	}
+	found, err := reader.Records(ctx, q)
+	if err != nil || len(found.Items) == 0 || found.Items[0].UID != string(u.UID) {
+		return nil
+	}
+	return &found.Items[0]
 }

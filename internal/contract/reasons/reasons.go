@@ -19,6 +19,7 @@ limitations under the License.
 package reasons
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,6 +35,14 @@ type Row struct {
 	Advice string
 	// Ordinary: the unit waits for its turn or for a queue on hold, and its job gets an event of type Normal.
 	Ordinary bool
+}
+
+// link is one in Markdown.
+var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+
+// Plain is the meaning without Markdown.
+func (r Row) Plain() string {
+	return strings.ReplaceAll(link.ReplaceAllString(r.Meaning, "$1"), "`", "")
 }
 
 // Table has a row for each reason, in the order of their names.

@@ -60,6 +60,10 @@ func TestOf(t *testing.T) {
 	for _, r := range rows {
 		require.Equal(t, r, Of(string(r.Reason)))
 	}
+	for _, r := range rows {
+		require.NotRegexp(t, "[][`]", r.Plain())
+	}
+	require.Contains(t, Of(string(unit.ReasonUnknownQuota)).Plain(), "or the path of the job leads to none")
 	require.True(t, Of(string(unit.ReasonQuotaExceeded)).Ordinary)
 	require.Equal(t, Row{Reason: "OfAnotherVersion"}, Of("OfAnotherVersion"))
 }

@@ -71,7 +71,7 @@ func (c *Cluster) Quotas(ctx context.Context, namespace string) ([]visibility.Qu
 
 // Queues implements Source.
 func (c *Cluster) Queues(ctx context.Context, namespace string) ([]visibility.Queue, error) {
-	return answers.Queues(ctx, c.Reader, namespace)
+	return c.Reader.Queues(ctx, namespace)
 }
 
 // Records implements Source.
