@@ -243,6 +243,9 @@ func effective(u *v1alpha1.QueueUnit, live *visibility.Unit) v1alpha1.Effective 
 	e.Queue, e.Quota = cmp.Or(live.Status.Queue, e.Queue, u.Spec.Queue), cmp.Or(live.Status.Quota, e.Quota)
 	e.Requested = cmp.Or(e.Requested, amounts(live.Status.Requested))
 	e.Held = cmp.Or(e.Held, amounts(live.Status.Held))
+	if unitstate.State(stateOf(u)).Over() { // the amount is that of its last admission
+		e.Held = ""
+	}
 	return e
 }
 

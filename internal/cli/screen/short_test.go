@@ -68,6 +68,8 @@ func TestWhyAfterAnEviction(t *testing.T) {
 		Ran: &metav1.Duration{Duration: time.Minute},
 	}}
 	golden(t, "why-evicted", func(b *bytes.Buffer) error { return Why(b, now, s) })
+	u.Status.Phase = v1alpha1.PhaseSucceed
+	require.NotContains(t, Short(now, &Story{Unit: u})[0].Text, "holds", "its last amount is free again")
 }
 
 // shortageCases are shortages with words of their own.
