@@ -129,14 +129,14 @@ func (r *Reader) Line(ctx context.Context, queue string, page placesPage) (*v1al
 	return r.line(ctx, queue, page, "queues", func(questions.View) bool { return true }, describe)
 }
 
-// LocalLine is a part of the line of a queue that units of a namespace are in. Of the units of others it has the place
-// and the size.
+// LocalLine is a part of the line of a queue that units of a namespace are in. Of units that the reader may not read it
+// has the place and the size.
 func (r *Reader) LocalLine(
 	ctx context.Context, namespace, queue string, page placesPage,
 ) (*v1alpha1.WaitingUnitList, error) {
-	may := func(v questions.View) bool { return v.InQueue(namespace, queue) }
-	return r.line(ctx, queue, page, "localqueues", may, func(p *answers.Row) v1alpha1.WaitingUnit {
-		if !unit.InNamespace(p.Key, namespace) {
+	in, may := func(v questions.View) bool { return v.InQueue(namespace, queue) }, r.mayRead(ctx, namespace)
+	return r.line(ctx, queue, page, "localqueues", in, func(p *answers.Row) v1alpha1.WaitingUnit {
+		if of, _, _ := strings.Cut(p.Key, "/"); !may(of) {
 			return v1alpha1.WaitingUnit{Position: count(p.Position), Requested: amounts(p.Request)}
 		}
 		return describe(p)

@@ -36,6 +36,18 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/visibility/limiter"
 )
 
+// A reader of two namespaces learns who of the other one is ahead, and what its units wait for.
+func TestALeadReadsWhoIsAhead(t *testing.T) {
+	r := readerOf(t, 6)
+	h := served(t, r, anybody)
+	line := func() string {
+		return call(t, h, http.MethodGet, base+"/namespaces/a/localqueues/shared/waitingunits", "u", nil).Body.String()
+	}
+	require.NotContains(t, line(), "u0000")
+	r.MayRead = readers("b")
+	require.Contains(t, line(), `"namespace":"b","name":"u0000"`)
+}
+
 // The answers to a namespace have only positions and sizes of others. Units of b are at the odd positions of the line.
 func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 	h := served(t, readerOf(t, 6), anybody)

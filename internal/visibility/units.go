@@ -93,8 +93,12 @@ func unitList(at time.Time, leads bool, rows []questions.UnitRow, meta metav1.Li
 
 // Unit is one unit. It names units of namespaces that the reader may read.
 func (r *Reader) Unit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
-	may := holders.Once(namespace, func(of string) bool { return r.MayRead != nil && r.MayRead(ctx, of) })
-	return unitFor(ctx, r, namespace, name, may)
+	return unitFor(ctx, r, namespace, name, r.mayRead(ctx, namespace))
+}
+
+// mayRead says of the first few namespaces whether a reader of one may read the units of others.
+func (r *Reader) mayRead(ctx context.Context, namespace string) func(of string) bool {
+	return holders.Once(namespace, func(of string) bool { return r.MayRead != nil && r.MayRead(ctx, of) })
 }
 
 // FullUnit is one unit. It says which units of whom are before it.
