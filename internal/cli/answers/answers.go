@@ -122,6 +122,9 @@ func (r *Reader) unitsUpTo(ctx context.Context, namespace string, most int) ([]v
 // fieldJob selects the QueueUnits of a job by the name of the job.
 const fieldJob = "spec.consumerRef.name"
 
+// kindUnit is the kind of a unit that stands for no job, as JobName says it.
+const kindUnit = "queueunit"
+
 // Unit returns the QueueUnit of a job, usually with one request. The job is NAME or KIND/NAME. NAME may be that of the
 // unit, too. It is an error if several jobs have the name.
 func (r *Reader) Unit(ctx context.Context, namespace, job string) (*v1alpha1.QueueUnit, error) {
@@ -129,32 +132,39 @@ func (r *Reader) Unit(ctx context.Context, namespace, job string) (*v1alpha1.Que
 	if !typed {
 		kind, name = "", job
 	}
-	units, err := r.unitsOfJobs(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	var of []*v1alpha1.QueueUnit
-	for i := range units {
-		ref := units[i].Spec.ConsumerRef
-		if ref != nil && ref.Name == name && (kind == "" || strings.EqualFold(ref.Kind, kind)) {
-			of = append(of, &units[i])
+	isUnit := strings.EqualFold(kind, kindUnit)
+	if !isUnit {
+		of, err := r.unitsOf(ctx, namespace, kind, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(of) == 1:
+			return of[0], nil
+		case len(of) > 1:
+			return nil, fmt.Errorf("several jobs in namespace %q have that name; choose one of: %s", namespace, jobsOf(of))
 		}
 	}
-	switch {
-	case len(of) == 1:
-		return of[0], nil
-	case len(of) > 1:
-		return nil, fmt.Errorf("several jobs in namespace %q have that name; choose one of: %s", namespace, jobsOf(of))
-	}
 	unit := &v1alpha1.QueueUnit{}
-	if kind == "" && name != "" {
-		err = r.Objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, unit)
+	if (isUnit || kind == "") && name != "" {
+		err := r.Objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, unit)
 		if err == nil || !apierrors.IsNotFound(err) {
 			return unit, err
 		}
 	}
 	return nil, fmt.Errorf("no QueueUnit in namespace %q stands for job %q: is it of a managed kind, with a quota label "+
 		"or a queue name?", namespace, job)
+}
+
+// unitsOf are the units of the jobs of a kind and a name. An empty kind is any.
+func (r *Reader) unitsOf(ctx context.Context, namespace, kind, name string) (of []*v1alpha1.QueueUnit, err error) {
+	units, err := r.unitsOfJobs(ctx, namespace, name)
+	for i := range units {
+		ref := units[i].Spec.ConsumerRef
+		if ref != nil && ref.Name == name && (kind == "" || strings.EqualFold(ref.Kind, kind)) {
+			of = append(of, &units[i])
+		}
+	}
+	return of, err
 }
 
 // unitsOfJobs are the units of the jobs of a name, of any kind. A CustomResourceDefinition of an earlier release cannot

@@ -33,7 +33,7 @@ func JobOf(u *v1alpha1.QueueUnit) string {
 // JobName is a job as kubectl takes it, or the unit if it has no job. The kind may have a version and a group.
 func JobName(kind, job, unit string) string {
 	if job == "" {
-		return "queueunit/" + unit
+		return kindUnit + "/" + unit
 	}
 	kind, _, _ = strings.Cut(kind, ".")
 	return strings.ToLower(kind) + "/" + job

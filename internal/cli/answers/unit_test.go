@@ -85,7 +85,9 @@ func TestUnitOfAJob(t *testing.T) {
 		{job: "train", fails: "choose one of: pytorchjob/train, job/train", requests: 1},
 		{job: "only", want: "py-only", requests: 1},
 		{job: "bare", want: "bare", requests: 2},
-		{job: "py-only", want: "py-only", requests: 2}, // the name of the unit
+		{job: "py-only", want: "py-only", requests: 2},     // the name of the unit
+		{job: "queueunit/bare", want: "bare", requests: 1}, // as lists show it
+		{job: "queueunit/none", fails: "stands for job", requests: 1},
 		{job: "none", fails: "stands for job", requests: 2},
 		{job: "rayjob/train", fails: "stands for job", requests: 1},
 		{job: "", fails: "stands for job", requests: 1},
