@@ -446,6 +446,7 @@ type QueueUnitStatus struct {
 // +kubebuilder:selectablefield:JSONPath=`.status.phase`
 // +kubebuilder:selectablefield:JSONPath=`.status.effective.queue`
 // +kubebuilder:selectablefield:JSONPath=`.status.effective.quota`
+// +kubebuilder:selectablefield:JSONPath=`.status.preemption.attempts`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.status.effective.queue`
 // +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.effective.quota`

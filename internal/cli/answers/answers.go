@@ -23,7 +23,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,20 +99,20 @@ func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
 
 // Units returns all QueueUnits of a namespace, or of all namespaces if it is empty.
 func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
-	return r.unitsUpTo(ctx, namespace, math.MaxInt)
+	return r.selected(ctx, client.InNamespace(namespace))
 }
 
-// unitsUpTo reads pages until there are so many units.
-func (r *Reader) unitsUpTo(ctx context.Context, namespace string, most int) ([]v1alpha1.QueueUnit, error) {
+// selected returns the QueueUnits that options select, page by page.
+func (r *Reader) selected(ctx context.Context, options ...client.ListOption) ([]v1alpha1.QueueUnit, error) {
 	var units []v1alpha1.QueueUnit
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
-		err := r.Objects.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(token))
+		err := r.Objects.List(ctx, list, append([]client.ListOption{client.Limit(page), client.Continue(token)}, options...)...)
 		if err != nil {
 			return nil, err
 		}
 		units = append(units, list.Items...)
-		if token = list.Continue; token == "" || len(units) >= most {
+		if token = list.Continue; token == "" {
 			return units, nil
 		}
 	}

@@ -36,6 +36,9 @@ const attempts = 10
 // DryRun is what units of queues with dryRun would take. The takers are of the namespace of the query; Since does not
 // count. It is an error if the aggregated API is not there, or if the scheduler that leads does not answer.
 func (r *Reader) DryRun(ctx context.Context, q *PreemptionQuery) (*Preemptions, error) {
+	if q.Namespace == "" && !r.hasDryRun(ctx) {
+		return &Preemptions{DryRun: true, Taking: []Taking{}, Taken: []Taken{}}, nil
+	}
 	units, err := r.Units(ctx, q.Namespace)
 	if err != nil {
 		return nil, err
@@ -55,8 +58,17 @@ func (r *Reader) DryRun(ctx context.Context, q *PreemptionQuery) (*Preemptions, 
 			dry[string(l.UID)] = l.Status.DryRun
 		}
 	}
-	return r.named(ctx, q, units, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
+	return r.named(ctx, q, units, nil, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
 		return dryRunsOf(units, dry, q)
+	})
+}
+
+// hasDryRun says whether a queue has dryRun. It is true if the caller may not read queues.
+func (r *Reader) hasDryRun(ctx context.Context) bool {
+	queues := &v1alpha1.QueueList{}
+	err := r.Objects.List(ctx, queues)
+	return err != nil || slices.ContainsFunc(queues.Items, func(q v1alpha1.Queue) bool {
+		return q.Spec.Preemption != nil && q.Spec.Preemption.DryRun
 	})
 }
 

@@ -113,17 +113,17 @@ type PreemptionQuery struct {
 
 // Preemptions reads units, and the record if there is one.
 func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preemptions, error) {
-	units, err := r.Units(ctx, q.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	var records []visibility.Record
 	evictions := RecordQuery{Namespace: q.Namespace, Event: visibility.RecordEvicted, Since: q.Since}
 	found, missing := r.Records(ctx, &evictions)
 	if missing == nil {
 		records = found.Items
 	}
-	p, err := r.named(ctx, q, units, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
+	units, err := r.concerned(ctx, q.Namespace, records)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.named(ctx, q, units, records, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
 		return preemptionsOf(units, records, q)
 	})
 	switch {
@@ -139,14 +139,14 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 
 // named are the preemptions among units of a namespace. If they name others, all units that the caller may read count.
 func (r *Reader) named(
-	ctx context.Context, q *PreemptionQuery, units []v1alpha1.QueueUnit,
+	ctx context.Context, q *PreemptionQuery, units []v1alpha1.QueueUnit, records []visibility.Record,
 	among func([]v1alpha1.QueueUnit) (p *Preemptions, complete bool),
 ) (*Preemptions, error) {
 	p, complete := among(units)
 	if q.Namespace == "" || complete {
 		return p, nil
 	}
-	all, err := r.Units(ctx, "")
+	all, err := r.concerned(ctx, "", records)
 	switch {
 	case err == nil:
 		p, _ = among(all)
@@ -158,11 +158,8 @@ func (r *Reader) named(
 	return p, nil
 }
 
-// mostForNames is the number of units that are read to name those of one preemption.
-const mostForNames = 10 * page
-
 // PreemptionOf is what a unit takes now, and the preemption since which it waits; nil where there is none. Units that
-// the caller may not read have no name there, and in a large cluster others have none.
+// the caller may not read have no name there, and neither have victims in a large cluster before they are evicted.
 func (r *Reader) PreemptionOf(ctx context.Context, u *v1alpha1.QueueUnit) (*Taking, *Taken, error) {
 	c := preemptionsAmong(nil, &PreemptionQuery{})
 	_, takes := c.taking(u)
@@ -170,9 +167,13 @@ func (r *Reader) PreemptionOf(ctx context.Context, u *v1alpha1.QueueUnit) (*Taki
 	if !takes && lost == "" {
 		return nil, nil, nil
 	}
-	units, err := r.unitsUpTo(ctx, "", mostForNames)
+	var records []visibility.Record
+	if found, err := r.Records(ctx, &RecordQuery{Event: visibility.RecordEvicted, Limit: mostEvicted}); err == nil {
+		records = found.Items
+	}
+	units, err := r.concerned(ctx, "", records)
 	if apierrors.IsForbidden(err) {
-		units, err = r.unitsUpTo(ctx, u.Namespace, mostForNames)
+		units, err = r.concerned(ctx, u.Namespace, records)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ type world struct {
 	denied  map[string]bool
 	audit   *visibility.Audit
 	refused map[string]bool
+	endless bool
 }
 
 const managedText = "kinds:\n- Job.v1.batch\n- PyTorchJob.v1.kubeflow.org\n"
@@ -235,6 +237,9 @@ func (w *world) read(t *testing.T) *Installation {
 			return nil
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+			if _, ok := list.(*v1alpha1.QueueUnitList); ok && w.endless {
+				defer list.SetContinue("more")
+			}
 			if _, ok := list.(*v1alpha1.QueueList); ok && w.refused["queues"] {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "queues"}, "", errors.New("no"))
 			}
@@ -258,6 +263,16 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	w := healthy(t)
 	w.refused["reviews"] = true
 	require.Len(t, w.read(t).Unread, 1)
+}
+
+// Of very many units the first ones are examined.
+func TestAnEndIsFound(t *testing.T) {
+	w := healthy(t)
+	w.endless = true
+	for i := range page {
+		w.add(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("u", i)}})
+	}
+	require.Regexp(t, "^QueueUnits: those behind the first 1[0-9]{4}$", strings.Join(w.read(t).Unread, "\n"))
 }
 
 // TestEveryFaultIsFound plants faults one by one into an installation that has none. Each gives its finding and no

@@ -184,9 +184,12 @@ func (r *reader) get(what string, key types.NamespacedName, into client.Object) 
 	return !r.failed(what, r.from.Objects.Get(r.ctx, key, into))
 }
 
-// each calls do with all objects of a list.
+// mostObjects of one kind are examined.
+const mostObjects = 20 * page
+
+// each calls do with the objects of a list, up to mostObjects.
 func (r *reader) each(what string, list client.ObjectList, namespace string, do func(client.Object)) {
-	for token := ""; ; {
+	for token, n := "", 0; ; {
 		err := r.from.Objects.List(r.ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(token))
 		if r.failed(what, err) {
 			return
@@ -198,7 +201,12 @@ func (r *reader) each(what string, list client.ObjectList, namespace string, do 
 		for _, o := range objects {
 			do(o.(client.Object))
 		}
+		n += len(objects)
 		if token = list.GetContinue(); token == "" {
+			return
+		}
+		if n >= mostObjects {
+			r.failed(what, fmt.Errorf("those behind the first %d", n))
 			return
 		}
 	}

@@ -1,0 +1,97 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package answers
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+)
+
+const (
+	// fieldTakes is set in units that preempt others, or did so at an earlier attempt.
+	fieldTakes = "status.preemption.attempts"
+	// mostEvicted is the number of units of the record that are read, the latest evictions first, and atATime the number
+	// of those requests that are made at once.
+	mostEvicted = 200
+	atATime     = 10
+)
+
+// concerned are the units that preemptions may be of. Where more than a page of units exist they are those that
+// preempt, and those that the records name.
+func (r *Reader) concerned(
+	ctx context.Context, namespace string, records []visibility.Record,
+) ([]v1alpha1.QueueUnit, error) {
+	first := &v1alpha1.QueueUnitList{}
+	err := r.Objects.List(ctx, first, client.InNamespace(namespace), client.Limit(page))
+	if err != nil || first.Continue == "" {
+		return first.Items, err
+	}
+	units, err := r.selected(ctx, client.InNamespace(namespace), client.MatchingFieldsSelector{
+		Selector: fields.OneTermNotEqualSelector(fieldTakes, ""),
+	})
+	if apierrors.IsBadRequest(err) { // a CustomResourceDefinition of an earlier release
+		return r.Units(ctx, namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for i := range units {
+		known[string(units[i].UID)] = true
+	}
+	var victims []types.NamespacedName
+	for _, record := range slices.Backward(records) {
+		if !known[record.UID] && len(victims) < mostEvicted {
+			known[record.UID] = true
+			victims = append(victims, types.NamespacedName{Namespace: record.Namespace, Name: record.Unit})
+		}
+	}
+	evicted, err := r.each(ctx, victims)
+	return append(units, evicted...), err
+}
+
+// each reads units by their names. Those that are gone, or that the caller may not read, are left out.
+func (r *Reader) each(ctx context.Context, names []types.NamespacedName) (units []v1alpha1.QueueUnit, err error) {
+	var found sync.Mutex
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(atATime)
+	for _, name := range names {
+		reads.Go(func() error {
+			u := v1alpha1.QueueUnit{}
+			err := r.Objects.Get(ctx, name, &u)
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+				return nil
+			}
+			found.Lock()
+			units = append(units, u)
+			found.Unlock()
+			return err
+		})
+	}
+	err = reads.Wait()
+	return units, err
+}
