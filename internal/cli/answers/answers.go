@@ -99,15 +99,17 @@ func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
 
 // Units returns all QueueUnits of a namespace, or of all namespaces if it is empty.
 func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
-	return r.selected(ctx, client.InNamespace(namespace))
+	return selected(ctx, r.Objects, client.InNamespace(namespace))
 }
 
 // selected returns the QueueUnits that options select, page by page.
-func (r *Reader) selected(ctx context.Context, options ...client.ListOption) ([]v1alpha1.QueueUnit, error) {
+func selected(
+	ctx context.Context, from client.Reader, options ...client.ListOption,
+) ([]v1alpha1.QueueUnit, error) {
 	var units []v1alpha1.QueueUnit
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
-		err := r.Objects.List(ctx, list, append([]client.ListOption{client.Limit(page), client.Continue(token)}, options...)...)
+		err := from.List(ctx, list, append([]client.ListOption{client.Limit(page), client.Continue(token)}, options...)...)
 		if err != nil {
 			return nil, err
 		}

@@ -34,27 +34,27 @@ import (
 const (
 	// fieldTakes is set in units that preempt others, or did so at an earlier attempt.
 	fieldTakes = "status.preemption.attempts"
-	// mostEvicted is the number of units of the record that are read, the latest evictions first, and atATime the number
-	// of those requests that are made at once.
+	// mostEvicted is the number of units of the record that are read, those of the latest evictions.
 	mostEvicted = 200
-	atATime     = 10
+	// atATime is the number of units that are read at once.
+	atATime = 10
 )
 
 // concerned are the units that preemptions may be of. Where more than a page of units exist they are those that
 // preempt, and those that the records name.
-func (r *Reader) concerned(
-	ctx context.Context, namespace string, records []visibility.Record,
+func concerned(
+	ctx context.Context, from client.Reader, namespace string, records []visibility.Record,
 ) ([]v1alpha1.QueueUnit, error) {
 	first := &v1alpha1.QueueUnitList{}
-	err := r.Objects.List(ctx, first, client.InNamespace(namespace), client.Limit(page))
+	err := from.List(ctx, first, client.InNamespace(namespace), client.Limit(page))
 	if err != nil || first.Continue == "" {
 		return first.Items, err
 	}
-	units, err := r.selected(ctx, client.InNamespace(namespace), client.MatchingFieldsSelector{
+	units, err := selected(ctx, from, client.InNamespace(namespace), client.MatchingFieldsSelector{
 		Selector: fields.OneTermNotEqualSelector(fieldTakes, ""),
 	})
 	if apierrors.IsBadRequest(err) { // a CustomResourceDefinition of an earlier release
-		return r.Units(ctx, namespace)
+		return selected(ctx, from, client.InNamespace(namespace))
 	}
 	if err != nil {
 		return nil, err
@@ -70,19 +70,21 @@ func (r *Reader) concerned(
 			victims = append(victims, types.NamespacedName{Namespace: record.Namespace, Name: record.Unit})
 		}
 	}
-	evicted, err := r.each(ctx, victims)
+	evicted, err := each(ctx, from, victims)
 	return append(units, evicted...), err
 }
 
-// each reads units by their names. Those that are gone, or that the caller may not read, are left out.
-func (r *Reader) each(ctx context.Context, names []types.NamespacedName) (units []v1alpha1.QueueUnit, err error) {
+// each reads units by their names. It leaves out units that are gone, and those that the caller may not read.
+func each(
+	ctx context.Context, from client.Reader, names []types.NamespacedName,
+) (units []v1alpha1.QueueUnit, err error) {
 	var found sync.Mutex
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(atATime)
 	for _, name := range names {
 		reads.Go(func() error {
 			u := v1alpha1.QueueUnit{}
-			err := r.Objects.Get(ctx, name, &u)
+			err := from.Get(ctx, name, &u)
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 				return nil
 			}

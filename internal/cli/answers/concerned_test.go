@@ -5,7 +5,7 @@ Licensed under the Apache License, Version 2.0 (the "License");
 you may not use this file except in compliance with the License.
 You may obtain a copy of the License at
 
-	http://www.apache.org/licenses/LICENSE-2.0
+    http://www.apache.org/licenses/LICENSE-2.0
 
 Unless required by applicable law or agreed to in writing, software
 distributed under the License is distributed on an "AS IS" BASIS,
@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 package answers
 
 import (
@@ -45,7 +46,7 @@ func TestConcernedAmongMany(t *testing.T) {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	var gets atomic.Int32
 	lists, many, earlier := 0, true, false
-	r := Reader{Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	r := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
 				lists++
@@ -70,7 +71,7 @@ func TestConcernedAmongMany(t *testing.T) {
 				gets.Add(1)
 				return c.Get(ctx, key, into, o...)
 			},
-		}).Build()}
+		}).Build()
 	record := func(namespace, unit string) visibility.Record {
 		return visibility.Record{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Unit: unit, UID: unit}
 	}
@@ -86,7 +87,7 @@ func TestConcernedAmongMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lists, many, earlier = 0, c.many, c.earlier
 			gets.Store(0)
-			units, err := r.concerned(t.Context(), "", records)
+			units, err := concerned(t.Context(), r, "", records)
 			require.NoError(t, err)
 			require.Equal(t, []int{c.want, c.lists, c.gets}, []int{len(units), lists, int(gets.Load())}, fmt.Sprint(units))
 		})
@@ -97,7 +98,7 @@ func TestConcernedAmongMany(t *testing.T) {
 	}
 	many, earlier = true, false
 	gets.Store(0)
-	_, err := r.concerned(t.Context(), "", records)
+	_, err := concerned(t.Context(), r, "", records)
 	require.NoError(t, err)
 	require.EqualValues(t, mostEvicted, gets.Load())
 }

@@ -119,7 +119,7 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 	if missing == nil {
 		records = found.Items
 	}
-	units, err := r.concerned(ctx, q.Namespace, records)
+	units, err := concerned(ctx, r.Objects, q.Namespace, records)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (r *Reader) named(
 	if q.Namespace == "" || complete {
 		return p, nil
 	}
-	all, err := r.concerned(ctx, "", records)
+	all, err := concerned(ctx, r.Objects, "", records)
 	switch {
 	case err == nil:
 		p, _ = among(all)
@@ -171,9 +171,9 @@ func (r *Reader) PreemptionOf(ctx context.Context, u *v1alpha1.QueueUnit) (*Taki
 	if found, err := r.Records(ctx, &RecordQuery{Event: visibility.RecordEvicted, Limit: mostEvicted}); err == nil {
 		records = found.Items
 	}
-	units, err := r.concerned(ctx, "", records)
+	units, err := concerned(ctx, r.Objects, "", records)
 	if apierrors.IsForbidden(err) {
-		units, err = r.concerned(ctx, u.Namespace, records)
+		units, err = concerned(ctx, r.Objects, u.Namespace, records)
 	}
 	if err != nil {
 		return nil, nil, err
