@@ -121,7 +121,7 @@ caller.`,
 			listing.Jobs(c.flags, streams, c.clock), listing.Queues(c.flags, streams), whyCommand(c),
 			(&whenOptions{connection: c}).command(), topCommand(c), shareCommand(c),
 			preemptionsCommand(c), historyCommand(c), usageCommand(c), observeCommand(c),
-			page.Command(c.flags, c.streams, pluginOf(c.flags)),
+			page.Command(c.flags, c.streams, Plugin()),
 		},
 		"change": {
 			submission.Command(c.flags, streams, clock.RealClock{}), labelCommand(c), holdCommand(c), releaseCommand(c),

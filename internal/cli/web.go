@@ -34,8 +34,8 @@ import (
 // mostTold units ahead, holders, and pods without a job are in the story of a job on the page.
 const mostTold = 5
 
-// pluginOf is the rest of the plugin, for the page.
-func pluginOf(flags *genericclioptions.ConfigFlags) page.Plugin {
+// Plugin is the rest of the plugin, for the page.
+func Plugin() page.Plugin {
 	return page.Plugin{
 		Tell: func(ctx context.Context, r *answers.Reader, u *v1alpha1.QueueUnit) *screen.Story {
 			return story.Of(ctx, r, u, mostTold)
@@ -48,7 +48,7 @@ func pluginOf(flags *genericclioptions.ConfigFlags) page.Plugin {
 func Page(ctx context.Context, kubeconfig string) (*web.Local, error) {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig = &kubeconfig
-	o := &page.Options{Flags: flags, Plugin: pluginOf(flags), Same: []string{"--kubeconfig=" + kubeconfig}}
+	o := &page.Options{Flags: flags, Plugin: Plugin(), Same: []string{"--kubeconfig=" + kubeconfig}}
 	o.AddFlags((&cobra.Command{}).Flags())
 	return o.Listen(ctx)
 }

@@ -15,7 +15,8 @@ limitations under the License.
 */
 
 // Package web serves the page: queues, quotas and jobs for people who would rather look than read. The server makes all
-// of it, with the rights of the caller. The URL is the only state of a browser.
+// of it, with the rights of the caller. The URL is the only state of a browser. Local is a server of one person, and
+// Shared one of many.
 package web
 
 import (
@@ -88,19 +89,24 @@ func (l *Local) URL() string { return l.session.URL(l.listener.Addr()) }
 
 // Serve answers until the context ends. Open streams are told.
 func (l *Local) Serve(ctx context.Context) error {
+	return serve(ctx, l.server, func() { close(l.done) }, func() error { return l.server.Serve(l.listener) })
+}
+
+// serve answers until the context ends. end has open streams end.
+func serve(ctx context.Context, server *http.Server, end func(), answer func() error) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		close(l.done)
+		end()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 		defer cancel()
-		err := l.server.Shutdown(last)
+		err := server.Shutdown(last)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = l.server.Close()
+			err = server.Close()
 		}
 		stopped <- err
 	})
 	defer stop()
-	if err := l.server.Serve(l.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := answer(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return <-stopped

@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package page has the command "kubectl jobqueue web". The page reads with the functions of the other commands, and its
-// buttons run them.
+// buttons run them. Package webserver uses the same source.
 package page
 
 import (
@@ -30,6 +30,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -120,31 +121,42 @@ func (o *Options) Listen(ctx context.Context) (*web.Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = requests, burst
 	namespace, _, err := o.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, err
 	}
+	source, err := o.Plugin.Source(config, namespace, o.names, o.Same)
+	if err != nil {
+		return nil, err
+	}
+	return web.Listen(ctx, o.address, clock.RealClock{}, source)
+}
+
+// Source has the rights of a client configuration, whose limits of requests it sets. The namespace is that of the
+// caller, and empty if nobody knows. Arguments have the commands of buttons use the same connection.
+func (p *Plugin) Source(
+	config *rest.Config, namespace string, names doctor.Names, arguments []string,
+) (*facts.Cluster, error) {
+	config.QPS, config.Burst = requests, burst
 	reader, err := answers.New(config)
 	if err != nil {
 		return nil, err
 	}
-	now := clock.RealClock{}
-	return web.Listen(ctx, o.address, now, &facts.Cluster{
+	return &facts.Cluster{
 		Reader: reader, Of: namespace,
-		Tell: func(ctx context.Context, u *v1alpha1.QueueUnit) *screen.Story { return o.Plugin.Tell(ctx, reader, u) },
+		Tell: func(ctx context.Context, u *v1alpha1.QueueUnit) *screen.Story { return p.Tell(ctx, reader, u) },
 		Examine: func(ctx context.Context) ([]doctor.Finding, error) {
-			return doctor.Find(ctx, config, o.names, now.Now())
+			return doctor.Find(ctx, config, names, clock.RealClock{}.Now())
 		},
-		Do: o.do,
-	})
+		Do: func(ctx context.Context, args ...string) (string, error) { return p.do(ctx, arguments, args) },
+	}, nil
 }
 
-// do runs another command with the connection of this one.
-func (o *Options) do(ctx context.Context, args ...string) (string, error) {
+// do runs another command with the arguments of a connection.
+func (p *Plugin) do(ctx context.Context, connection, args []string) (string, error) {
 	var out, errOut bytes.Buffer
-	command := o.Plugin.Root(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
-	command.SetArgs(append(slices.Clone(o.Same), args...))
+	command := p.Root(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	command.SetArgs(slices.Concat(connection, args))
 	err := command.ExecuteContext(ctx)
 	if text := strings.TrimSpace(errOut.String()); err == nil && text != "" {
 		err = errors.New(text)

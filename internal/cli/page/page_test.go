@@ -45,12 +45,12 @@ func TestDo(t *testing.T) {
 	web := &cobra.Command{}
 	started.AddFlags(web.Flags())
 	require.NoError(t, web.Flags().Parse([]string{"--context=c", "--as-group=x", "--as-group=y", "--namespace=mine"}))
-	o := &Options{Flags: started, Plugin: Plugin{Root: root}, Same: given(web.Flags())}
+	plugin := &Plugin{Root: root}
 
-	said, err := o.do(t.Context(), "hold", "job/a", "--namespace=other")
+	said, err := plugin.do(t.Context(), given(web.Flags()), []string{"hold", "job/a", "--namespace=other"})
 	require.NoError(t, err)
 	require.Equal(t, "c [x y] other [job/a]", said)
-	_, err = o.do(t.Context(), "release")
+	_, err = plugin.do(t.Context(), given(web.Flags()), []string{"release"})
 	require.EqualError(t, err, "nothing is held")
 	require.Equal(t, "mine", *started.Namespace)
 }

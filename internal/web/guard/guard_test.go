@@ -100,3 +100,44 @@ func TestWhoIsLetIn(t *testing.T) {
 		require.Equal(t, Policy, got.Header().Get("Content-Security-Policy"), name)
 	}
 }
+
+func TestWhoIsLetInBehindAProxy(t *testing.T) {
+	say := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	h := Behind([]string{"queue.example.com", "web.koord-queue.svc"}, say(http.StatusOK), say(http.StatusUnauthorized))
+	const host = "queue.example.com"
+	get := func(host, path string, headers ...string) *http.Request {
+		return request(http.MethodGet, host, path, "", headers...)
+	}
+	bearer := func(host, token string) *http.Request { return get(host, "/quotas", "Authorization", "Bearer "+token) }
+	two := bearer(host, "a.b.c")
+	two.Header["Authorization"] = []string{"Bearer a.b.c", "Bearer d"}
+	for name, c := range map[string]struct {
+		request *http.Request
+		status  int
+	}{
+		"with a token":            {bearer(host, "a.b-c_d~1+/=="), 200},
+		"by the other name":       {get("WEB.koord-queue.svc:8443", "/", "Authorization", "bearer a"), 200},
+		"without a token":         {get(host, "/quotas"), 401},
+		"no token in the header":  {bearer(host, ""), 401},
+		"a password":              {get(host, "/quotas", "Authorization", "Basic cm9vdDpyb290"), 401},
+		"two tokens":              {two, 401},
+		"a token with a blank":    {bearer(host, "a b"), 401},
+		"a very long token":       {bearer(host, strings.Repeat("a", mostTokenBytes+1)), 401},
+		"names in headers":        {get(host, "/", "X-Remote-User", "root", "Impersonate-User", "root"), 401},
+		"the token in the query":  {get(host, "/?access_token=a"), 401},
+		"a name that resolves so": {bearer("evil.example", "a"), 421},
+		"a longer name":           {bearer("queue.example.com.evil.example", "a"), 421},
+		"a form of another site": {
+			request(http.MethodPost, host, "/jobs/a/b", "", "Authorization", "Bearer a", "Sec-Fetch-Site", "cross-site"), 403,
+		},
+		"an own form": {
+			request(http.MethodPost, host, "/jobs/a/b", "", "Authorization", "Bearer a", "Origin", "https://"+host), 200,
+		},
+	} {
+		got := answer(h, c.request)
+		require.Equal(t, c.status, got.Code, name)
+		require.Equal(t, Policy, got.Header().Get("Content-Security-Policy"), name)
+	}
+}

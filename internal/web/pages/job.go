@@ -303,7 +303,7 @@ const maxForm = 4096
 // act runs the command that a button equals. The command has the rights of the caller.
 func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	source, err := s.Source(r)
+	source, err := s.source(r)
 	if err != nil {
 		s.page(w, r, func(*question) (*view, error) { return nil, err }, nil)
 		return

@@ -26,6 +26,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,7 +56,9 @@ type Site struct {
 	// Source of the caller of a request.
 	Source func(*http.Request) (facts.Source, error)
 	// Done ends all streams.
-	Done      <-chan struct{}
+	Done <-chan struct{}
+	// Shared says that many people use the server. Each may choose a namespace.
+	Shared    bool
 	templates *template.Template
 	routes    *http.ServeMux
 }
@@ -92,6 +95,9 @@ type frame struct {
 	At    time.Time
 	// Said is what a command said before.
 	Said *said
+	// Shared is that of the site, and Mine the namespace of the reader.
+	Shared bool
+	Mine   string
 }
 
 // NewSite parses all templates.
@@ -132,18 +138,19 @@ func (s *Site) Entrance() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(http.StatusUnauthorized)
-		s.write(w, "entrance", nil)
+		s.write(w, "entrance", s.Shared, "")
 	})
 }
 
-func (s *Site) write(w http.ResponseWriter, name string, data any) {
+// write draws a template, whose links name the namespace of the reader if that was chosen.
+func (s *Site) write(w http.ResponseWriter, name string, data any, namespace string) {
 	var text bytes.Buffer
 	if err := s.templates.ExecuteTemplate(&text, name, data); err != nil {
 		klog.Background().Error(err, "A page could not be drawn", "template", name)
 		http.Error(w, "this page could not be drawn", http.StatusInternalServerError)
 		return
 	}
-	_, _ = text.WriteTo(w)
+	_, _ = io.WriteString(w, keep(text.String(), namespace))
 }
 
 // body draws a template by its name.
@@ -153,11 +160,20 @@ func (s *Site) body(name string, data any) (template.HTML, error) {
 	return template.HTML(text.String()), err //nolint:gosec // a template of this package has escaped it
 }
 
+// source of the caller, with the namespace that the caller chose.
+func (s *Site) source(r *http.Request) (facts.Source, error) {
+	source, err := s.Source(r)
+	if namespace := s.choice(r); err == nil && namespace != "" {
+		source = within{source, namespace}
+	}
+	return source, err
+}
+
 // ask has a page answered, at a time that moves in grains.
 func (s *Site) ask(r *http.Request, show func(*question) (*view, error)) *view {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	source, err := s.Source(r)
+	source, err := s.source(r)
 	var v *view
 	if err == nil {
 		v, err = show(&question{ctx, source, r, r.URL.Query(), s.Clock.Now().Truncate(grain)})
@@ -171,14 +187,15 @@ func (s *Site) ask(r *http.Request, show func(*question) (*view, error)) *view {
 
 func (s *Site) page(w http.ResponseWriter, r *http.Request, show func(*question) (*view, error), said *said) {
 	v := s.ask(r, show)
-	f := &frame{view: v, Path: r.URL.RequestURI(), Query: r.URL.Query().Get("q"), At: s.Clock.Now(), Said: said}
+	f := &frame{view: v, Path: r.URL.RequestURI(), Query: r.URL.Query().Get("q"), At: s.Clock.Now(), Said: said,
+		Shared: s.Shared, Mine: s.choice(r)}
 	f.State = s.state(v)
 	f.Live = "/live" + f.Path
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if v.Fault != nil {
 		w.WriteHeader(v.Fault.Status)
 	}
-	s.write(w, "frame", f)
+	s.write(w, "frame", f, f.Mine)
 }
 
 // state names what a view shows.
@@ -230,7 +247,7 @@ func faultOf(err error) *fault {
 		f.Help = "History has what was deleted. If another object of this name is created, the page shows it."
 	case apierrors.IsUnauthorized(err):
 		f.Status, f.Title = http.StatusForbidden, "The cluster does not know you"
-		f.Help = "Log in again, and start kubectl jobqueue web again."
+		f.Help = "Log in again. If kubectl jobqueue web serves this page, start it again."
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		f.Status, f.Title = http.StatusGatewayTimeout, "No answer in time"
 	}

@@ -1,0 +1,104 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package callers has the people who use one server: what is kept for each bearer token, and how much one of them may
+// have open. It keeps no token: the key of an entry is a hash.
+package callers
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/koord-jobqueue/koord-jobqueue/internal/web/facts"
+)
+
+const (
+	// most tokens have an entry. The one that was used least recently goes first.
+	most = 200
+	// idle is how long an entry stays without a request.
+	idle = 5 * time.Minute
+)
+
+// Caller is somebody whom the API server knows.
+type Caller struct {
+	// Name is the user name at the API server.
+	Name string
+	// Source has the rights of the caller.
+	Source facts.Source
+}
+
+// Known keeps the callers of the last minutes.
+type Known struct {
+	// Open asks the API server who has a token. Its error is that of the API server.
+	Open  func(ctx context.Context, token string) (*Caller, error)
+	Clock clock.PassiveClock
+	lock  sync.Mutex
+	kept  map[[sha256.Size]byte]*entry
+}
+
+type entry struct {
+	*Caller
+	used time.Time
+}
+
+// Of returns the caller who has a token. The API server is asked once while the entry stays, and then with each
+// question of the source. A token that it refuses gets no entry.
+func (k *Known) Of(ctx context.Context, token string) (*Caller, error) {
+	key := sha256.Sum256([]byte(token))
+	if c := k.use(key, nil); c != nil {
+		return c, nil
+	}
+	c, err := k.Open(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return k.use(key, c), nil
+}
+
+// use returns the caller of an entry. It adds an entry for the opened caller if there is none.
+func (k *Known) use(key [sha256.Size]byte, opened *Caller) *Caller {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	now := k.Clock.Now()
+	oldest := key
+	for other, e := range k.kept {
+		if now.Sub(e.used) >= idle {
+			delete(k.kept, other)
+		} else if oldest == key || e.used.Before(k.kept[oldest].used) {
+			oldest = other
+		}
+	}
+	e := k.kept[key]
+	if e == nil {
+		if opened == nil {
+			return nil
+		}
+		if k.kept == nil {
+			k.kept = map[[sha256.Size]byte]*entry{}
+		}
+		if len(k.kept) >= most {
+			delete(k.kept, oldest)
+		}
+		e = &entry{Caller: opened}
+		k.kept[key] = e
+	}
+	e.used = now
+	return e.Caller
+}
