@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the container images of both programs without Docker: OCI archives and their digests in _artifacts/images.
+# Builds the container images without Docker: OCI archives and their digests in _artifacts/images.
 #
 #   PREFIX     registry and path of your own, such as registry.example.com/queue; manifests then name the images by digest
-#   TAG        tag of both images (latest)
-#   PUSH=1     push both images to PREFIX
+#   TAG        tag of the images (latest)
+#   PUSH=1     push the images to PREFIX
 #   PLATFORMS  linux/amd64,linux/arm64
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -17,7 +17,10 @@ step "build the image builder" "$GO" build -C hack/tools/images -o "$ROOT/bin/jo
 step "images" bin/jobqueue-images -out "$directory" -prefix "${PREFIX:-}" -tag "${TAG:-latest}" \
   -platforms "${PLATFORMS:-linux/amd64,linux/arm64}" ${PUSH:+-push}
 if [[ -n "${PREFIX:-}" ]]; then
-  step "names in manifests" hack/set-images.sh "$PREFIX" \
-    "koord-scheduler=$(<"$directory/koord-scheduler.digest")" "jobqueue-controller=$(<"$directory/jobqueue-controller.digest")"
+  digests=()
+  for program in koord-scheduler jobqueue-controller jobqueue-web; do
+    digests+=("$program=$(<"$directory/$program.digest")")
+  done
+  step "names in manifests" hack/set-images.sh "$PREFIX" "${digests[@]}"
 fi
 summary

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Writes the names of both images into the kustomizations under manifests (DIR is another copy of them):
+# Writes the names of the images into the kustomizations under manifests (DIR is another copy of them):
 #
 #   hack/set-images.sh registry.example.com/queue v1             by tag
 #   hack/set-images.sh registry.example.com/queue \
-#     koord-scheduler=sha256:... jobqueue-controller=sha256:...  by digest
+#     koord-scheduler=sha256:... jobqueue-controller=sha256:... jobqueue-web=sha256:...  by digest
 #
 # As they are shipped the names cannot be resolved, so that nobody runs what somebody else has put under them.
 set -euo pipefail
@@ -33,13 +33,13 @@ line() {
 }
 
 refs=("$@")
-scheduler="$(line koord-scheduler)"
-controller="$(line jobqueue-controller)"
-for file in "$dir"/{base,components}/*/kustomization.yaml; do
-  sed -i -E "
-    /^- name: koord-scheduler\$/,/^- |^[a-z]/{s|^  newName: .*|  newName: $prefix/koord-scheduler|;s|^  (newTag\|digest): .*|  $scheduler|}
-    /^- name: jobqueue-controller\$/,/^- |^[a-z]/{s|^  newName: .*|  newName: $prefix/jobqueue-controller|;s|^  (newTag\|digest): .*|  $controller|}
-  " "$file"
+names=(koord-scheduler jobqueue-controller jobqueue-web)
+edits=""
+for name in "${names[@]}"; do
+  chosen="$(line "$name")"
+  edits+="/^- name: $name\$/,/^- |^[a-z]/{s|^  newName: .*|  newName: $prefix/$name|;s|^  (newTag\|digest): .*|  $chosen|}"$'\n'
 done
-echo "$prefix/koord-scheduler, $scheduler"
-echo "$prefix/jobqueue-controller, $controller"
+sed -i -E "$edits" "$dir"/{base,components}/*/kustomization.yaml
+for name in "${names[@]}"; do
+  echo "$prefix/$name, $(line "$name")"
+done

@@ -23,7 +23,7 @@
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #   docs           every command of README, quick start, users and operators: by kustomize on the playground, and by helm on a
 #                  cluster with Koordinator
-#   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
+#   images         the container images: built, unpacked, and run in place of Koordinator's own scheduler
 #   release        a release for linux/amd64: made, its checksums and signature verified, its plugin run, its chart rendered
 #   chart          the Helm chart: rendered, linted, compared with kustomize, installed over the release before, and removed
 #   web            the page in a headless Chromium of the distribution, which is installed if there is none: accessibility, keyboard,
@@ -126,7 +126,7 @@ vuln() {
     STEPS+=("left out: the database of known vulnerabilities cannot be reached")
     return
   fi
-  step "known vulnerabilities" "${check[@]}" ./cmd/koord-scheduler ./cmd/jobqueue-controller
+  step "known vulnerabilities" "${check[@]}" ./cmd/koord-scheduler ./cmd/jobqueue-controller ./cmd/jobqueue-web
 }
 
 # chromium says whether there is a browser; as root it installs that of the distribution.

@@ -27,6 +27,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/yaml"
 
@@ -64,12 +65,13 @@ var choices = []struct {
 	{
 		name: "most",
 		values: append(everyKind("kinds.%s.enabled=true", (*jobkind.Kind).File), "admissionChecks.definitions=true",
-			"elasticQuotaTree.enabled=true"),
+			"elasticQuotaTree.enabled=true", "web.enabled=true"),
 		kinds: everyKind("%s", (*jobkind.Kind).String),
 		kustomize: func(t *testing.T) resmap.ResMap {
 			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
-			other = append(other, "overlays/enforced", "components/admission-checks-crd", "components/elasticquotatree")
+			other = append(other, "overlays/enforced", "components/admission-checks-crd", "components/elasticquotatree",
+				"components/web")
 			return buildOf(t, other, nil)
 		},
 	},
@@ -132,11 +134,28 @@ func TestChartRefuses(t *testing.T) {
 		"schedulerName":                              {registry, "managedJobs.schedulerName=x"},
 		"replicas":                                   {registry, "replicas=1"},
 		"author":                                     {registry, "tenancy.parameters.author=a b"},
+		"hosts":                                      {registry, "web.hosts={https://queue.example.com}"},
 	} {
 		out, err := helmTemplate(t, values)
 		require.Error(t, err, text)
 		require.Contains(t, out, text)
 	}
+}
+
+// TestThePageHasItsNames: those of the values come after the name of the Service, and its certificate has the Secret.
+func TestThePageHasItsNames(t *testing.T) {
+	out, err := helmTemplate(t, []string{"image.registry=registry.example.com/queue", "web.enabled=true",
+		"web.hosts={queue.example.com,queue.example.org}", "web.tlsSecret=page"})
+	require.NoError(t, err, out)
+	deployment := objects(t, []byte(out))["Deployment koord-jobqueue-web in koord-queue"]
+	raw, err := yaml.Marshal(deployment)
+	require.NoError(t, err)
+	var d appsv1.Deployment
+	require.NoError(t, yaml.UnmarshalStrict(raw, &d))
+	args := d.Spec.Template.Spec.Containers[0].Args
+	require.Equal(t, []string{"--host=koord-jobqueue-web.koord-queue.svc", "--host=queue.example.com",
+		"--host=queue.example.org"}, args[len(args)-3:])
+	require.Equal(t, "page", d.Spec.Template.Spec.Volumes[1].Secret.SecretName)
 }
 
 // TestSchedulersAreNamedOnce: the policies let jobs name the schedulers that managed jobs may have.

@@ -46,6 +46,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/page"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/webserver"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/jobs/quotapath"
@@ -261,7 +263,7 @@ func TestNoDangerousRights(t *testing.T) {
 
 // TestPodsAreConfined: what `restricted` of the pod security standards asks for, and a read-only root.
 func TestPodsAreConfined(t *testing.T) {
-	for _, dir := range []string{"overlays/default", "overlays/fresh"} {
+	for _, dir := range []string{"overlays/default", "overlays/fresh", "components/web"} {
 		for _, r := range build(t, dir).Resources() {
 			if r.GetKind() != "Deployment" {
 				continue
@@ -316,7 +318,7 @@ func TestImagesAreNamed(t *testing.T) {
 	}
 	images := func(t *testing.T, dir string) (found []string) {
 		t.Helper()
-		for _, component := range []string{"overlays/default", "overlays/fresh"} {
+		for _, component := range []string{"overlays/default", "overlays/fresh", "components/web"} {
 			for _, r := range build(t, filepath.Join(dir, component)).Resources() {
 				if r.GetKind() == "Deployment" {
 					found = append(found, decode[appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0].Image)
@@ -329,14 +331,17 @@ func TestImagesAreNamed(t *testing.T) {
 	dir, err := name(t, "registry.example.com:5000/queue", "v1")
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"registry.example.com:5000/queue/jobqueue-controller:v1", "registry.example.com:5000/queue/koord-scheduler:v1",
+		"registry.example.com:5000/queue/jobqueue-controller:v1", "registry.example.com:5000/queue/jobqueue-web:v1",
+		"registry.example.com:5000/queue/koord-scheduler:v1",
 	}, images(t, dir))
 
 	digest := "sha256:" + strings.Repeat("a1", 32)
-	dir, err = name(t, "registry.example.com/queue", "v1", "koord-scheduler="+digest, "jobqueue-controller="+digest)
+	dir, err = name(t, "registry.example.com/queue", "v1", "koord-scheduler="+digest, "jobqueue-controller="+digest,
+		"jobqueue-web="+digest)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"registry.example.com/queue/jobqueue-controller@" + digest, "registry.example.com/queue/koord-scheduler@" + digest,
+		"registry.example.com/queue/jobqueue-controller@" + digest, "registry.example.com/queue/jobqueue-web@" + digest,
+		"registry.example.com/queue/koord-scheduler@" + digest,
 	}, images(t, dir))
 
 	for _, args := range [][]string{{"registry.example.com"}, {"a b", "v1"}, {"a/b", "koord-scheduler=" + digest}} {
@@ -348,7 +353,7 @@ func TestImagesAreNamed(t *testing.T) {
 
 // TestEveryDeploymentIsGuarded: a drained node leaves one replica, and nobody reaches what is not meant for him.
 func TestEveryDeploymentIsGuarded(t *testing.T) {
-	for _, dir := range []string{"overlays/default", "overlays/fresh"} {
+	for _, dir := range []string{"overlays/default", "overlays/fresh", "components/web"} {
 		deployments, budgets, policies := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for _, r := range build(t, dir).Resources() {
 			switch r.GetKind() {
@@ -453,6 +458,36 @@ func TestProcessesMayReadWhatIsMounted(t *testing.T) {
 	}
 	require.NotZero(t, secrets)
 }
+
+// TestThePageHasNoRights: the page has the rights of its callers alone. Its pod has no token, and its component no role.
+// It reads its certificate by its group.
+func TestThePageHasNoRights(t *testing.T) {
+	built := build(t, "components/web")
+	for _, r := range built.Resources() {
+		require.Contains(t, []string{"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}, r.GetKind())
+	}
+	d := decode[appsv1.Deployment](t, find(t, built, "Deployment", "koord-jobqueue-web"))
+	pod := d.Spec.Template.Spec
+	require.False(t, *pod.AutomountServiceAccountToken)
+	require.Empty(t, pod.ServiceAccountName)
+	for _, volume := range pod.Volumes {
+		switch {
+		case volume.ConfigMap != nil:
+			require.Equal(t, "kube-root-ca.crt", volume.ConfigMap.Name)
+		default:
+			require.NotNil(t, volume.Secret, volume.Name)
+			require.EqualValues(t, 0o440, *volume.Secret.DefaultMode)
+			require.Equal(t, pod.SecurityContext.RunAsGroup, pod.SecurityContext.FSGroup)
+		}
+	}
+	service := decode[corev1.Service](t, find(t, built, "Service", "koord-jobqueue-web"))
+	require.Equal(t, d.Spec.Template.Labels[nameLabel], service.Spec.Selector[nameLabel])
+	require.Contains(t, pod.Containers[0].Args, "--host="+service.Name+"."+service.Namespace+".svc")
+	o := webserver.Command(page.Plugin{})
+	require.NoError(t, o.ParseFlags(pod.Containers[0].Args))
+}
+
+const nameLabel = "app.kubernetes.io/name"
 
 // TestProcessesKnowTheirMemoryLimit: Go takes as much memory as twice what is in use, up to GOMEMLIMIT.
 func TestProcessesKnowTheirMemoryLimit(t *testing.T) {

@@ -55,6 +55,7 @@ var conditions = []struct{ files, when string }{
 	{"components/reservations/*", ".Values.reservations.enabled"},
 	{"components/scheduler/*", ".Values.scheduler.enabled"},
 	{"components/visibility/*", ".Values.visibility.enabled"},
+	{"components/web/*", ".Values.web.enabled"},
 	{"components/*/network.yaml", ".Values.networkPolicies.enabled"},
 	{"components/*/disruption.yaml", ".Values.podDisruptionBudgets.enabled"},
 }
@@ -67,6 +68,7 @@ const (
 	deployment          = "base/controller/deployment.yaml"
 	schedulerConfig     = "components/scheduler/config.yaml"
 	schedulerDeployment = "components/scheduler/deployment.yaml"
+	webDeployment       = "components/web/deployment.yaml"
 )
 
 // notInTheChart has texts with braces, needs the definitions of the Prometheus operator, and is of no use without it.
@@ -114,6 +116,12 @@ var edits = []struct {
 		"$1        {{- toYaml .Values.scheduler.historyVolume | nindent 8 }}\n"},
 	{schedulerDeployment, podMetadata,
 		restartedBy("list .Values.scheduler.args .Values.scheduler.config .Values.visibility")},
+	{webDeployment, imageLine, imageOf("jobqueue-web", "web")},
+	{webDeployment, replicasLine, "  replicas: {{ .Values.web.replicas }}"},
+	{webDeployment, resourcesBlock, resourcesOf("web")},
+	{webDeployment, regexp.MustCompile(`(?m)^        - --host=.*$`),
+		"$0\n        {{- range .Values.web.hosts }}\n        - --host={{ . }}\n        {{- end }}"},
+	{webDeployment, regexp.MustCompile(`secretName: .*`), "secretName: {{ .Values.web.tlsSecret }}"},
 }
 
 func imageOf(name, process string) string {
@@ -288,7 +296,7 @@ func addValues(manifests fs.FS, to string) error {
 	return os.WriteFile(to, append(values, text.String()...), 0o644)
 }
 
-// addProcesses writes the values of controller and scheduler.
+// addProcesses writes the values of controller, scheduler and page.
 func addProcesses(manifests fs.FS, text *strings.Builder) error {
 	text.WriteString("\ncontroller:\n  # Fields of its configuration file: docs/reference/configuration.md.\n" +
 		"  config: {}\n")
@@ -315,7 +323,15 @@ func addProcesses(manifests fs.FS, text *strings.Builder) error {
 	for line := range strings.Lines(args[2]) {
 		text.WriteString(strings.TrimPrefix(line, "      "))
 	}
-	return addDeployment(manifests, schedulerDeployment, text)
+	if err := addDeployment(manifests, schedulerDeployment, text); err != nil {
+		return err
+	}
+	text.WriteString("\n# The page in the cluster, behind a proxy that logs people in: docs/operators/web.md.\nweb:\n" +
+		"  enabled: false\n" +
+		"  # Names by which browsers or the proxy call the page, next to koord-jobqueue-web.koord-queue.svc.\n  hosts: []\n" +
+		"  # Secret in koord-queue with the certificate of the page: tls.crt and tls.key.\n" +
+		"  tlsSecret: koord-jobqueue-web\n")
+	return addDeployment(manifests, webDeployment, text)
 }
 
 // addDeployment writes the values that are in a Deployment.

@@ -337,6 +337,7 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		unit := c.unit(t, red, "second")
 		require.NotContains(t, unit.Status.Message, blue, "nor does the object say whose claim it is")
 	})
+	t.Run("the page in the cluster shows each caller what it may see", func(t *testing.T) { c.showsMany(t, red) })
 	t.Run("anonymous reads nothing", func(t *testing.T) {
 		service, err := c.kube.CoreV1().Services("koordinator-system").Get(t.Context(), "koord-jobqueue-visibility",
 			metav1.GetOptions{})

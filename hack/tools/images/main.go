@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command images builds the container images of both programs without Docker, and can push them.
+// Command images builds the container images without Docker, and can push them.
 //
 // An image holds one program and its bill of materials, and has no base image. The same commit must give the same
 // bytes, so that anybody can build an image again and compare its digest.
@@ -45,15 +45,15 @@ type options struct {
 func main() {
 	o := options{}
 	flag.StringVar(&o.prefix, "prefix", "", "registry and path, such as registry.example.com/queue; needed to push")
-	flag.StringVar(&o.tag, "tag", "latest", "tag of both images")
+	flag.StringVar(&o.tag, "tag", "latest", "tag of the images")
 	flag.StringVar(&o.out, "out", "_artifacts/images", "directory for the OCI archives NAME.tar and the files NAME.digest")
 	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
-	flag.BoolVar(&o.push, "push", false, "push both images; credentials are those of docker login or podman login")
+	flag.BoolVar(&o.push, "push", false, "push the images; credentials are those of docker login or podman login")
 	flag.StringVar(&o.unpack, "unpack", "",
 		"directory to write the programs of the archives for this machine to; builds nothing")
 	flag.BoolVar(&o.insecure, "insecure", false, "push over plain HTTP")
 	flag.Parse()
-	if err := run(o, []string{"koord-scheduler", "jobqueue-controller"}); err != nil {
+	if err := run(o, []string{"koord-scheduler", "jobqueue-controller", "jobqueue-web"}); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
 	}

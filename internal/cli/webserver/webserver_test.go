@@ -48,7 +48,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	given := r.Header.Get("Authorization")
-	a.shown[given] = true
+	a.shown[given+r.Header.Get("Impersonate-User")] = true
 	user, known := a.users[given]
 	var answer any
 	switch {
