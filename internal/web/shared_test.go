@@ -20,7 +20,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"net/http"
 	"os"
@@ -193,10 +192,4 @@ func TestSharedRefusesToListen(t *testing.T) {
 		_, err := ListenShared(t.Context(), o)
 		require.ErrorContains(t, err, want)
 	}
-	shared, err := ListenShared(t.Context(), SharedOptions{
-		Address: "0.0.0.0:0", Hosts: []string{"a"}, Clock: factstest.NewClock(),
-		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil },
-	})
-	require.NoError(t, err)
-	require.NoError(t, shared.listener.Close())
 }

@@ -17,6 +17,9 @@ limitations under the License.
 package webserver
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -32,6 +35,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/cert"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli"
@@ -135,6 +139,46 @@ users: [{name: own, user: {token: own, as: root}}]
 	require.ErrorContains(t, err, "forbidden")
 	require.NotContains(t, err.Error(), "t-rose")
 	require.Equal(t, map[string]bool{"Bearer t-rose": true}, a.shown)
+}
+
+// The server has the certificate of its files.
+func TestServesTLS(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	crt, private, err := cert.GenerateSelfSignedCertKey("queue.example.com", nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(certificate, crt, 0o600))
+	require.NoError(t, os.WriteFile(key, private, 0o600))
+	o := options(t, &apiServer{shown: map[string]bool{}, users: map[string]string{"Bearer t-new": "new"}})
+	o.listen, o.hosts, o.certificate, o.key = "127.0.0.1:0", []string{"queue.example.com"}, certificate, key
+	ctx, stop := context.WithCancel(context.Background())
+	shared, err := o.Listen(ctx)
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- shared.Serve(ctx) }()
+	defer func() {
+		stop()
+		require.NoError(t, <-served)
+	}()
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(crt))
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "queue.example.com", MinVersion: tls.VersionTLS12},
+	}}
+	defer client.CloseIdleConnections()
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "t-new": http.StatusForbidden} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			"https://"+shared.Address().String()+"/quotas", nil)
+		require.NoError(t, err)
+		request.Host = "queue.example.com"
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode)
+	}
 }
 
 func TestListen(t *testing.T) {

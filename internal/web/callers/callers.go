@@ -32,8 +32,8 @@ import (
 const (
 	// most tokens have an entry. The one that was used least recently goes first.
 	most = 200
-	// idle is how long an entry stays without a request.
-	idle = 5 * time.Minute
+	// idle is how long an entry stays without a request. An open tab asks more often.
+	idle = 2 * time.Minute
 )
 
 // Caller is somebody whom the API server knows.

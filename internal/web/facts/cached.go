@@ -19,6 +19,7 @@ package facts
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,7 @@ func keep[T any](c *Cached, question string, ask func() (T, error)) (T, error) {
 	c.lock.Lock()
 	k := c.kept[question]
 	if k == nil || !now.Before(k.until) {
+		maps.DeleteFunc(c.kept, func(_ string, k *kept) bool { return !now.Before(k.until) })
 		if c.kept == nil || len(c.kept) >= mostKept {
 			c.kept = map[string]*kept{}
 		}

@@ -156,4 +156,5 @@ func TestCached(t *testing.T) {
 		require.Equal(t, step.fails, err != nil)
 		require.Equal(t, step.asked, source.asked)
 	}
+	require.Len(t, cached.kept, 1, "an answer that is no longer shown is not kept")
 }
