@@ -110,8 +110,12 @@ func TestAccessibility(t *testing.T) {
 	pages(x, paths)
 	world.Stop(errors.New("connection refused"))
 	pages(x, map[string]string{"down": "/quotas"})
+	world.Stop(nil)
 	_, url = firm(t, 3, factstest.Nobody)
 	pages(open(t, browser, url), map[string]string{"forbidden": "/queues"})
+	pages(open(t, browser, behind(t, world)+"/#"), map[string]string{
+		"no namespace yet": "/quotas", "a namespace": "/quotas?mine=red",
+	})
 	pages(open(t, browser, serve(t, &factstest.Person{World: factstest.Empty()}, factstest.NewClock())), map[string]string{
 		"no quotas": "/quotas", "no queues": "/queues", "no history": "/history", "no preemptions": "/reclaim",
 		"no findings": "/health", "no search": "/search",
