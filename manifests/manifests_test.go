@@ -459,8 +459,8 @@ func TestProcessesMayReadWhatIsMounted(t *testing.T) {
 	require.NotZero(t, secrets)
 }
 
-// TestThePageHasNoRights: the page has the rights of its callers alone. Its pod has no token, and its component no role.
-// It reads its certificate by its group.
+// TestThePageHasNoRights: the page has the rights of its callers alone. Its pod has no token, and its component no
+// role. It reads its certificate by its group.
 func TestThePageHasNoRights(t *testing.T) {
 	built := build(t, "components/web")
 	for _, r := range built.Resources() {

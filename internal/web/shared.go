@@ -66,11 +66,9 @@ type SharedOptions struct {
 type Shared struct {
 	listener net.Listener
 	server   *http.Server
-	streams  context.Context
-	end      context.CancelFunc
 }
 
-// ListenShared opens the port.
+// ListenShared opens the port. Streams end with the context, and browsers try another replica.
 func ListenShared(ctx context.Context, o SharedOptions) (*Shared, error) {
 	if len(o.Hosts) == 0 {
 		return nil, errors.New("want the names of the server: --host")
@@ -87,8 +85,7 @@ func ListenShared(ctx context.Context, o SharedOptions) (*Shared, error) {
 		return nil, err
 	}
 	s := &Shared{listener: listener}
-	s.streams, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	handler, err := s.handler(o)
+	handler, err := o.handler(ctx)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -105,9 +102,9 @@ func ListenShared(ctx context.Context, o SharedOptions) (*Shared, error) {
 // Address is where the server listens.
 func (s *Shared) Address() net.Addr { return s.listener.Addr() }
 
-// Serve answers until the context ends. Streams end then, and browsers try another replica.
+// Serve answers until the context ends.
 func (s *Shared) Serve(ctx context.Context) error {
-	return serve(ctx, s.server, s.end, func() error {
+	return serve(ctx, s.server, func() {}, func() error {
 		if s.server.TLSConfig != nil {
 			return s.server.ServeTLS(s.listener, "", "")
 		}
@@ -121,7 +118,8 @@ type asked struct{}
 // answer has the source of the caller, or says why there is none.
 type answer func() (facts.Source, error)
 
-func (s *Shared) handler(o SharedOptions) (http.Handler, error) {
+// handler serves until the context ends.
+func (o *SharedOptions) handler(ctx context.Context) (http.Handler, error) {
 	site, err := pages.NewSite(o.Clock, func(r *http.Request) (facts.Source, error) {
 		return r.Context().Value(asked{}).(answer)()
 	}, nil)
@@ -140,12 +138,12 @@ func (s *Shared) handler(o SharedOptions) (http.Handler, error) {
 	for _, path := range []string{"GET /healthz", "GET /readyz"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	}
-	mux.Handle("/", guard.Behind(o.Hosts, s.bounded(known, withAssets(site)), withAssets(site.Entrance())))
+	mux.Handle("/", guard.Behind(o.Hosts, bounded(ctx, known, withAssets(site)), withAssets(site.Entrance())))
 	return mux, nil
 }
 
-// bounded lets a caller have so much open at the same time.
-func (s *Shared) bounded(known *callers.Known, next http.Handler) http.Handler {
+// bounded lets a caller have so much open at the same time. Streams end with the context of the server.
+func bounded(server context.Context, known *callers.Known, next http.Handler) http.Handler {
 	streams := &callers.Bound{Each: streamsEach, All: streamsAll}
 	made := &callers.Bound{Each: pagesEach, All: pagesAll}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +166,7 @@ func (s *Shared) bounded(known *callers.Known, next http.Handler) http.Handler {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, streamTime)
 			defer cancel()
-			defer context.AfterFunc(s.streams, cancel)()
+			defer context.AfterFunc(server, cancel)()
 		}
 		leave, ok := bound.Enter(caller.Name)
 		if !ok {
