@@ -142,8 +142,8 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestThePageHasItsNames: those of the values come after the name of the Service, and its certificate has the Secret.
-func TestThePageHasItsNames(t *testing.T) {
+// TestChartNamesThePage: those of the values come after the name of the Service, and its certificate has the Secret.
+func TestChartNamesThePage(t *testing.T) {
 	out, err := helmTemplate(t, []string{"image.registry=registry.example.com/queue", "web.enabled=true",
 		"web.hosts={queue.example.com,queue.example.org}", "web.tlsSecret=page"})
 	require.NoError(t, err, out)
