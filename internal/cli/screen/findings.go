@@ -26,19 +26,19 @@ import (
 
 // Findings writes the faults of an installation, with the remedy of each.
 func Findings(out io.Writer, findings []doctor.Finding) error {
-	p := &pageWriter{out: out}
+	p := &Writer{out: out}
 	counts := map[doctor.Severity]int{}
 	for _, f := range findings {
 		counts[f.Severity]++
-		p.printf("%-8s%s: %s\n", f.Severity, f.Code, clean(f.Message))
+		p.Printf("%-8s%s: %s\n", f.Severity, f.Code, Clean(f.Message))
 		for line := range strings.Lines(f.Fix) {
-			p.printf("        %s\n", clean(strings.TrimSuffix(line, "\n")))
+			p.Printf("        %s\n", Clean(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	if len(findings) > 0 {
-		p.printf("\n")
+		p.Printf("\n")
 	}
-	p.printf("%s, %s, %s\n", number(counts[doctor.Error], "error"), number(counts[doctor.Warning], "warning"),
+	p.Printf("%s, %s, %s\n", number(counts[doctor.Error], "error"), number(counts[doctor.Warning], "warning"),
 		number(counts[doctor.Note], "note"))
 	return p.err
 }

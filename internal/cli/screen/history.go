@@ -49,23 +49,23 @@ func History(out io.Writer, found *answers.Records, since time.Time, namespaces 
 		}
 		rows = append(rows, cells)
 	}
-	p := &pageWriter{out: out}
+	p := &Writer{out: out}
 	if len(found.Items) > 0 {
 		p.err = table(out, "", rows)
 	} else {
-		p.printf("No transition is in the record.\n")
+		p.Printf("No transition is in the record.\n")
 	}
 	if found.Older {
-		p.printf("\nOlder records are left out. See --limit.\n")
+		p.Printf("\nOlder records are left out. See --limit.\n")
 	}
 	p.completeness(found, since)
 	return p.err
 }
 
 // completeness says from when on the record has everything, if that is later than what was asked for.
-func (p *pageWriter) completeness(found *answers.Records, since time.Time) {
+func (p *Writer) completeness(found *answers.Records, since time.Time) {
 	if from := found.CompleteSince.Time; from.After(since) && !found.Older {
-		p.printf("\nThe record is complete since %s.\n", instant(from))
+		p.Printf("\nThe record is complete since %s.\n", instant(from))
 	}
 }
 
@@ -83,22 +83,22 @@ func span(d *metav1.Duration) string {
 
 // Traces writes what the object of a unit says of its past, for readers without the aggregated API.
 func Traces(out io.Writer, u *v1alpha1.QueueUnit, missing string) error {
-	p := &pageWriter{out: out}
+	p := &Writer{out: out}
 	rows := [][]string{{"TIME", "CONDITION", "REASON"}, {instant(u.CreationTimestamp.Time), "created", ""}}
 	for _, c := range u.Status.Conditions {
 		rows = append(rows, []string{instant(c.LastTransitionTime.Time), c.Type + "=" + string(c.Status), c.Reason})
 	}
-	p.printf("%s in namespace %s: %s\n\n", answers.JobOf(u), u.Namespace, State(u))
-	p.table(rows)
-	p.printf("\nThe aggregated API gives all transitions: %s.\n", missing)
+	p.Printf("%s in namespace %s: %s\n\n", answers.JobOf(u), u.Namespace, State(u))
+	p.Table(rows)
+	p.Printf("\nThe aggregated API gives all transitions: %s.\n", missing)
 	return p.err
 }
 
 // Usage writes resource-hours by quota and namespace.
 func Usage(out io.Writer, all []answers.Usage, found *answers.Records, from, to time.Time) error {
-	p := &pageWriter{out: out}
+	p := &Writer{out: out}
 	if len(all) == 0 {
-		p.printf("No job held quota from %s to %s.\n", instant(from), instant(to))
+		p.Printf("No job held quota from %s to %s.\n", instant(from), instant(to))
 		p.completeness(found, from)
 		return p.err
 	}
@@ -132,7 +132,7 @@ func Usage(out io.Writer, all []answers.Usage, found *answers.Records, from, to 
 		row("(total)", "", jobs, total)
 	}
 	p.err = table(out, "", rows)
-	p.printf("\nFrom %s to %s. Hours count the quota that jobs held, used or not.\n", instant(from), instant(to))
+	p.Printf("\nFrom %s to %s. Hours count the quota that jobs held, used or not.\n", instant(from), instant(to))
 	p.completeness(found, from)
 	return p.err
 }

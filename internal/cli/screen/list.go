@@ -58,7 +58,7 @@ func writeRows(w tabs, indent string, rows [][]string) error {
 			if row[i] == "" {
 				row[i] = none
 			}
-			row[i] = clean(row[i])
+			row[i] = Clean(row[i])
 		}
 		if _, err := fmt.Fprintln(w, indent+strings.Join(row, "\t")); err != nil {
 			return err
@@ -67,8 +67,8 @@ func writeRows(w tabs, indent string, rows [][]string) error {
 	return w.Flush()
 }
 
-// clean keeps names and messages of tenants from moving the cursor of the reader's terminal.
-func clean(s string) string {
+// Clean keeps names and messages of tenants from moving the cursor of the reader's terminal.
+func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '
@@ -97,7 +97,7 @@ func StateLine(u *v1alpha1.QueueUnit) string {
 	line := State(u)
 	over := u.Status.Phase == v1alpha1.PhaseSucceed || u.Status.Phase == v1alpha1.PhaseFailed
 	if reason, message := reasonOf(u); reason != "" && !over {
-		line += " (" + clean(reason) + ": " + clean(message) + ")"
+		line += " (" + Clean(reason) + ": " + Clean(message) + ")"
 	}
 	return line
 }

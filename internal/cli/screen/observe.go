@@ -27,8 +27,8 @@ import (
 
 // Observed writes what the queue would have done about observed jobs since a time.
 func Observed(out io.Writer, found *answers.Observed, since time.Time) error {
-	p := &pageWriter{out: out}
-	p.printf("Observed jobs since %s: %d. Jobs that would have waited: %d.\n", instant(since), found.Jobs,
+	p := &Writer{out: out}
+	p.Printf("Observed jobs since %s: %d. Jobs that would have waited: %d.\n", instant(since), found.Jobs,
 		len(found.Waiting))
 	if len(found.Waiting) > 0 {
 		rows := [][]string{{"NAMESPACE", "JOB", "QUEUE", "QUOTA", "ASKS", "PODS", "WAIT", "REASON", "OUTCOME"}}
@@ -44,28 +44,28 @@ func Observed(out io.Writer, found *answers.Observed, since time.Time) error {
 				j.Reason, string(j.Outcome),
 			})
 		}
-		p.printf("\nWould have waited:\n")
-		p.table(rows)
-		p.printf("\nPods of these jobs that would not have run until then: %d.\n", pods)
+		p.Printf("\nWould have waited:\n")
+		p.Table(rows)
+		p.Printf("\nPods of these jobs that would not have run until then: %d.\n", pods)
 	}
 	p.wouldPreempt(found)
 	switch {
 	case found.NoRecord != "":
-		p.printf("\nJobs that were deleted are left out: %s.\n", clean(found.NoRecord))
+		p.Printf("\nJobs that were deleted are left out: %s.\n", Clean(found.NoRecord))
 	case found.CompleteSince != nil && found.CompleteSince.After(since):
-		p.printf("\nThe record is complete since %s.\n", instant(found.CompleteSince.Time))
+		p.Printf("\nThe record is complete since %s.\n", instant(found.CompleteSince.Time))
 	}
 	return p.err
 }
 
-func (p *pageWriter) wouldPreempt(found *answers.Observed) {
+func (p *Writer) wouldPreempt(found *answers.Observed) {
 	if found.NoDryRun != "" {
-		p.printf("\nJobs that would be preempted are not known: %s.\n", clean(found.NoDryRun))
+		p.Printf("\nJobs that would be preempted are not known: %s.\n", Clean(found.NoDryRun))
 	}
 	if len(found.Taking) == 0 {
 		return
 	}
-	p.printf("\nWould preempt now:\n")
+	p.Printf("\nWould preempt now:\n")
 	rows := [][]string{{"NAMESPACE", "JOB", "QUOTA", "VICTIM", "OF QUOTA"}}
 	for i := range found.Taking {
 		t := &found.Taking[i]
@@ -77,5 +77,5 @@ func (p *pageWriter) wouldPreempt(found *answers.Observed) {
 			rows = append(rows, []string{t.Namespace, t.Job, t.Quota, more(t.Others), ""})
 		}
 	}
-	p.table(rows)
+	p.Table(rows)
 }

@@ -27,30 +27,30 @@ import (
 
 // Preemptions writes present and former preemptions. The record was read since a time. wide adds columns.
 func Preemptions(out io.Writer, found *answers.Preemptions, since time.Time, wide bool) error {
-	p := &pageWriter{out: out}
+	p := &Writer{out: out}
 	p.taking(found, wide)
 	if !found.DryRun {
 		p.taken(found, wide)
 	}
 	switch {
 	case found.NoRecord != "":
-		p.printf("\nJobs that were preempted and do not wait since then are left out: %s.\n", clean(found.NoRecord))
+		p.Printf("\nJobs that were preempted and do not wait since then are left out: %s.\n", Clean(found.NoRecord))
 	case found.CompleteSince != nil && found.CompleteSince.After(since):
-		p.printf("\nThe record is complete since %s.\n", instant(found.CompleteSince.Time))
+		p.Printf("\nThe record is complete since %s.\n", instant(found.CompleteSince.Time))
 	}
 	if found.NamesHidden {
-		p.printf("\nJobs of namespaces that you may not list have no name here.\n")
+		p.Printf("\nJobs of namespaces that you may not list have no name here.\n")
 	}
 	return p.err
 }
 
-func (p *pageWriter) taking(found *answers.Preemptions, wide bool) {
+func (p *Writer) taking(found *answers.Preemptions, wide bool) {
 	none, title, unnamed := "No preemption is in progress.", "In progress:", others
 	if found.DryRun {
 		none, title, unnamed = "No job of a queue with dryRun would preempt others.", "Without dryRun:", more
 	}
 	if len(found.Taking) == 0 {
-		p.printf("%s\n", none)
+		p.Printf("%s\n", none)
 		return
 	}
 	header := []string{"NAMESPACE", "JOB", "QUEUE", "QUOTA", "VICTIM", "OF QUOTA", "STATE"}
@@ -75,8 +75,8 @@ func (p *pageWriter) taking(found *answers.Preemptions, wide bool) {
 			add(unnamed(t.Others), "", "", "")
 		}
 	}
-	p.printf("%s\n", title)
-	p.table(rows)
+	p.Printf("%s\n", title)
+	p.Table(rows)
 }
 
 // others are so many victims that have no name.
@@ -85,9 +85,9 @@ func others(n int) string { return fmt.Sprintf("(%d of other namespaces, or dele
 // more are victims of a dry run that have no name, or are not among the first ones.
 func more(n int) string { return fmt.Sprintf("(%d more)", n) }
 
-func (p *pageWriter) taken(found *answers.Preemptions, wide bool) {
+func (p *Writer) taken(found *answers.Preemptions, wide bool) {
 	if len(found.Taken) == 0 {
-		p.printf("\nNo preempted job is known.\n")
+		p.Printf("\nNo preempted job is known.\n")
 		return
 	}
 	header := []string{"TIME", "NAMESPACE", "JOB", "QUEUE", "QUOTA", "REASON", "BY QUOTA", "EVICTIONS", "STATE"}
@@ -113,12 +113,12 @@ func (p *pageWriter) taken(found *answers.Preemptions, wide bool) {
 		}
 		rows = append(rows, row)
 	}
-	p.printf("\nPreempted:\n")
-	p.table(rows)
+	p.Printf("\nPreempted:\n")
+	p.Table(rows)
 }
 
 // preemption is the part of a page about one unit.
-func (p *pageWriter) preemption(now time.Time, s *Story) {
+func (p *Writer) preemption(now time.Time, s *Story) {
 	if t := s.Taking; t != nil {
 		rows := [][]string{{"VICTIM", "QUOTA", "STATE"}}
 		for i := range t.Victims {
@@ -128,14 +128,14 @@ func (p *pageWriter) preemption(now time.Time, s *Story) {
 		if t.Others > 0 {
 			rows = append(rows, []string{others(t.Others), "", ""})
 		}
-		p.printf("\nPreempts, to be admitted:\n")
-		p.table(rows)
+		p.Printf("\nPreempts, to be admitted:\n")
+		p.Table(rows)
 	}
 	if t := s.Taken; t != nil {
-		p.printf("\nPreempted %s ago: %s\n  %s\n", age(now, t.Time.Time), clean(t.Reason), clean(t.Message))
+		p.Printf("\nPreempted %s ago: %s\n  %s\n", age(now, t.Time.Time), Clean(t.Reason), Clean(t.Message))
 		if t.Taker != nil {
-			p.printf("  The quota went to %s of quota %s.\n", clean(key(t.Taker.Namespace, t.Taker.Job)), clean(t.Taker.Quota))
+			p.Printf("  The quota went to %s of quota %s.\n", Clean(key(t.Taker.Namespace, t.Taker.Job)), Clean(t.Taker.Quota))
 		}
-		p.printf("  Evictions so far, for any reason: %d.\n", t.Evictions)
+		p.Printf("  Evictions so far, for any reason: %d.\n", t.Evictions)
 	}
 }

@@ -88,7 +88,7 @@ type brief struct {
 func (b *brief) add(topic string, sentences ...string) {
 	var said []string
 	for _, s := range sentences {
-		if s = b.local(clean(s)); s != "" {
+		if s = b.local(Clean(s)); s != "" {
 			said = append(said, s)
 		}
 	}

@@ -66,7 +66,7 @@ func unusable(out io.Writer, quotas []visibility.Quota, resource string) error {
 			}
 			all.Sub(limit)
 			_, err := fmt.Fprintf(out, "%s of %s is free on nodes that take no pods: they are cordoned, not ready or being "+
-				"deleted.\n", all.String(), clean(string(name)))
+				"deleted.\n", all.String(), Clean(string(name)))
 			if err != nil {
 				return err
 			}

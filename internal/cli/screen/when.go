@@ -30,24 +30,24 @@ import (
 
 // When writes when a unit will be admitted, in the time zone of now.
 func When(out io.Writer, now time.Time, f *visibility.Forecast) error {
-	p, s := &pageWriter{out: out}, &f.Status
+	p, s := &Writer{out: out}, &f.Status
 	if expected := expectation(now, s); expected != "" {
-		p.printf("%s\n", expected)
+		p.Printf("%s\n", expected)
 	} else {
-		p.printf("no time is known: %s: %s\n", clean(s.Reason), clean(s.Message))
+		p.Printf("no time is known: %s: %s\n", Clean(s.Reason), Clean(s.Message))
 	}
 	if m := s.Moved; m != nil {
-		p.printf("the latest time was %s before: %s\n", dayTime(now, &m.From), clean(cmp.Or(causes[m.Cause], m.Cause)))
+		p.Printf("the latest time was %s before: %s\n", dayTime(now, &m.From), Clean(cmp.Or(causes[m.Cause], m.Cause)))
 	}
 	if basis := restsOn(f); basis != "" {
-		p.printf("%s\n", basis)
+		p.Printf("%s\n", basis)
 	}
 	switch {
 	case s.MedianWait == nil:
 	case s.Waits == 1:
-		p.printf("the last wait of this queue was %s\n", lasting(s.MedianWait.Duration))
+		p.Printf("the last wait of this queue was %s\n", lasting(s.MedianWait.Duration))
 	default:
-		p.printf("the median of the last %s of this queue is %s\n",
+		p.Printf("the median of the last %s of this queue is %s\n",
 			number(int(s.Waits), "wait"), lasting(s.MedianWait.Duration))
 	}
 	return p.err
@@ -125,7 +125,7 @@ func endlessNames(f *visibility.Forecast) string {
 	if len(f.Status.EndlessJobs) == 0 {
 		return ""
 	}
-	return " (" + clean(f.Namespace+"/"+strings.Join(f.Status.EndlessJobs, ", "+f.Namespace+"/")) + ")"
+	return " (" + Clean(f.Namespace+"/"+strings.Join(f.Status.EndlessJobs, ", "+f.Namespace+"/")) + ")"
 }
 
 // dayTime names the day if that is not today.

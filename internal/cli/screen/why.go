@@ -62,7 +62,7 @@ func Why(out io.Writer, now time.Time, s *Story) error { return writeShort(out, 
 
 // WhyWide writes the same, and behind it the facts and up to most rows of each table.
 func WhyWide(out io.Writer, now time.Time, s *Story, most int) error {
-	p := &pageWriter{out: out}
+	p := &Writer{out: out}
 	p.err = writeShort(out, Short(now, s))
 	p.summary(now, s)
 	p.reason(now, s)
@@ -74,32 +74,40 @@ func WhyWide(out io.Writer, now time.Time, s *Story, most int) error {
 	return p.err
 }
 
-// pageWriter writes until the first error.
-type pageWriter struct {
+// NewWriter writes to out.
+func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
+
+// Writer writes until the first error.
+type Writer struct {
 	out io.Writer
 	err error
 }
 
-func (p *pageWriter) printf(format string, args ...any) {
+// Err is the first error.
+func (p *Writer) Err() error { return p.err }
+
+// Printf writes text. Names and messages of tenants in it go through Clean first.
+func (p *Writer) Printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.out, format, args...)
 	}
 }
 
-func (p *pageWriter) table(rows [][]string) {
+// Table writes rows in columns. The first row is the header.
+func (p *Writer) Table(rows [][]string) {
 	if p.err == nil {
 		p.err = table(p.out, "  ", rows)
 	}
 }
 
-func (p *pageWriter) summary(now time.Time, s *Story) {
+func (p *Writer) summary(now time.Time, s *Story) {
 	u, e := s.Unit, effective(s.Unit, s.Live)
 	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
 	if len(u.Spec.Quotas) > 1 {
-		rows = append(rows, []string{"Lists:", clean(strings.Join(u.Spec.Quotas, ", "))})
+		rows = append(rows, []string{"Lists:", Clean(strings.Join(u.Spec.Quotas, ", "))})
 	}
 	if path := u.Annotations[v1alpha1.QueuePathKey]; path != "" {
-		rows = append(rows, []string{"Path:", clean(path)})
+		rows = append(rows, []string{"Path:", Clean(path)})
 	}
 	if l := s.Live; l != nil {
 		if l.Status.Position > 0 {
@@ -122,24 +130,24 @@ func (p *pageWriter) summary(now time.Time, s *Story) {
 	if !ptr.Deref(e.Preemptable, true) {
 		rows = append(rows, []string{"Preemptable:", "no, as long as its queue has allowUnpreemptable"})
 	}
-	p.printf("\n")
-	p.table(rows)
+	p.Printf("\n")
+	p.Table(rows)
 }
 
-func (p *pageWriter) reason(now time.Time, s *Story) {
+func (p *Writer) reason(now time.Time, s *Story) {
 	reason, message := s.reason()
 	if reason == "" {
 		return
 	}
-	p.printf("\nReason: %s\n  %s\n", clean(reason), clean(message))
+	p.Printf("\nReason: %s\n  %s\n", Clean(reason), Clean(message))
 	if s.Live != nil && s.Live.Status.NotBefore != nil {
 		at := s.Live.Status.NotBefore.Time
-		p.printf("  Not before %s (in %s).\n", at.UTC().Format(time.RFC3339), age(at, now))
+		p.Printf("  Not before %s (in %s).\n", at.UTC().Format(time.RFC3339), age(at, now))
 	}
 	if s.Live != nil && s.Live.Status.LosesQuotaAt != nil {
 		at := s.Live.Status.LosesQuotaAt.Time
-		p.printf("  If nothing changes, the time-out %s takes the quota back at %s (in %s).\n",
-			clean(s.Live.Status.LosesQuotaFor), at.UTC().Format(time.RFC3339), age(at, now))
+		p.Printf("  If nothing changes, the time-out %s takes the quota back at %s (in %s).\n",
+			Clean(s.Live.Status.LosesQuotaFor), at.UTC().Format(time.RFC3339), age(at, now))
 	}
 }
 
@@ -151,7 +159,7 @@ func (s *Story) reason() (reason, message string) {
 	return reasonOf(s.Unit)
 }
 
-func (p *pageWriter) shortages(s *Story) {
+func (p *Writer) shortages(s *Story) {
 	if s.Live == nil || len(s.Live.Status.Shortages) == 0 {
 		return
 	}
@@ -174,18 +182,18 @@ func (p *pageWriter) shortages(s *Story) {
 			x.Free.String(), x.Request.String(), x.Missing.String(), note,
 		})
 	}
-	p.printf("\nToo little quota:\n")
-	p.table(rows)
+	p.Printf("\nToo little quota:\n")
+	p.Table(rows)
 	if len(s.OtherPods) > 0 {
-		p.printf("\nPods of namespace %s that use the quota without an admitted job:\n", s.Unit.Namespace)
+		p.Printf("\nPods of namespace %s that use the quota without an admitted job:\n", s.Unit.Namespace)
 		for _, name := range s.OtherPods {
-			p.printf("  %s\n", clean(name))
+			p.Printf("  %s\n", Clean(name))
 		}
 		p.more(int64(s.MoreOtherPods))
 	}
 }
 
-func (p *pageWriter) ahead(now time.Time, s *Story) {
+func (p *Writer) ahead(now time.Time, s *Story) {
 	if len(s.Ahead) == 0 {
 		return
 	}
@@ -198,12 +206,12 @@ func (p *pageWriter) ahead(now time.Time, s *Story) {
 		}
 		rows = append(rows, []string{fmt.Sprint(w.Position), key(w.Namespace, w.Name), amounts(w.Requested), w.Reason, since})
 	}
-	p.printf("\nAhead in the queue:\n")
-	p.table(rows)
+	p.Printf("\nAhead in the queue:\n")
+	p.Table(rows)
 	p.more(s.MoreAhead)
 }
 
-func (p *pageWriter) holders(now time.Time, s *Story, most int) {
+func (p *Writer) holders(now time.Time, s *Story, most int) {
 	if s.Live == nil || s.Live.Status.Holders == nil {
 		return
 	}
@@ -220,19 +228,19 @@ func (p *pageWriter) holders(now time.Time, s *Story, most int) {
 		rows = append(rows, []string{"(" + othersOf(h) + ")", "", h.Others.String(), ""})
 	}
 	if len(rows) > 1 {
-		p.printf("\nHold %s at %s:\n", h.Resource, h.Level)
-		p.table(rows)
+		p.Printf("\nHold %s at %s:\n", h.Resource, h.Level)
+		p.Table(rows)
 		p.more(int64(len(h.Units) - most))
 	}
 }
 
-func (p *pageWriter) more(n int64) {
+func (p *Writer) more(n int64) {
 	if n > 0 {
-		p.printf("  and %d more\n", n)
+		p.Printf("  and %d more\n", n)
 	}
 }
 
-func (p *pageWriter) checks(s *Story) {
+func (p *Writer) checks(s *Story) {
 	if len(s.Unit.Status.AdmissionChecks) == 0 {
 		return
 	}
@@ -240,8 +248,8 @@ func (p *pageWriter) checks(s *Story) {
 	for _, c := range s.Unit.Status.AdmissionChecks {
 		rows = append(rows, []string{c.Name, string(c.State), c.Message})
 	}
-	p.printf("\nAdmission checks:\n")
-	p.table(rows)
+	p.Printf("\nAdmission checks:\n")
+	p.Table(rows)
 }
 
 // key names a unit. A reader of one namespace does not learn the names of units elsewhere.

@@ -36,7 +36,7 @@ import (
 	"k8s.io/utils/clock"
 
 	configv1 "github.com/koord-jobqueue/koord-jobqueue/apis/config/v1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/simulation/results"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/coreplay"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/replay"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/replay/export"
@@ -186,20 +186,20 @@ func (o *replays) run(ctx context.Context) error {
 			return err
 		}
 	}
-	all := make([]screen.Replayed, 0, len(policies))
+	all := make([]results.Replayed, 0, len(policies))
 	schedules := make([]export.Schedule, 0, len(policies))
 	for _, p := range policies {
 		holds, err := o.replay(ctx, p, w, "")
 		if err != nil {
 			return err
 		}
-		r := screen.Replayed{Policy: p.Name, Figures: measure.Of(w, holds)}
+		r := results.Replayed{Policy: p.Name, Figures: measure.Of(w, holds)}
 		if r.Shaken, err = o.shaken(ctx, p, w); err != nil {
 			return err
 		}
 		all, schedules = append(all, r), append(schedules, export.Schedule{Policy: p.Name, Holds: holds})
 	}
-	if err := screen.Replays(o.streams.Out, w, all); err != nil {
+	if err := results.Replays(o.streams.Out, w, all); err != nil {
 		return err
 	}
 	if err := o.judge(ctx, w); err != nil {
@@ -219,7 +219,7 @@ func (o *replays) judge(ctx context.Context, w *trace.Workload) error {
 		if err != nil {
 			return err
 		}
-		if err := screen.Judged(o.streams.Out, strings.ToLower(policy), &j); err != nil {
+		if err := results.Judged(o.streams.Out, strings.ToLower(policy), &j); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func (o *replays) progress(ctx context.Context, run string, w *trace.Workload) f
 	return func(jobs int) error {
 		if now := o.clock.Now(); now.Sub(said) >= progressPeriod {
 			said = now
-			screen.ReplayProgress(o.streams.ErrOut, run, jobs, len(w.Jobs), now.Sub(begin))
+			results.ReplayProgress(o.streams.ErrOut, run, jobs, len(w.Jobs), now.Sub(begin))
 		}
 		return ctx.Err()
 	}

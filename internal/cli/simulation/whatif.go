@@ -30,7 +30,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/simulation/results"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/forecast"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/snapshot"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/whatif"
@@ -112,7 +112,7 @@ func (o *question) run(ctx context.Context) error {
 		encoder.SetIndent("", "    ")
 		return encoder.Encode(report)
 	}
-	return screen.WhatIf(o.streams.Out, report, o.all)
+	return results.WhatIf(o.streams.Out, report, o.all)
 }
 
 func (o *question) read(ctx context.Context) (*snapshot.Snapshot, error) {
@@ -160,7 +160,7 @@ func (o *question) compare(ctx context.Context, q *whatif.Question) (*whatif.Rep
 		}
 		if now := o.clock.Now(); now.Sub(said) >= quiet {
 			said = now
-			screen.WhatIfProgress(o.streams.ErrOut, changed, at.Sub(q.Now), q.Until.Sub(q.Now), now.Sub(begin))
+			results.WhatIfProgress(o.streams.ErrOut, changed, at.Sub(q.Now), q.Until.Sub(q.Now), now.Sub(begin))
 		}
 		return nil
 	}

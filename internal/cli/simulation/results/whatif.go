@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package screen
+package results
 
 import (
 	"fmt"
@@ -23,6 +23,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/whatif"
 )
 
@@ -31,16 +32,16 @@ const mostMoved = 40
 
 // WhatIf writes what changes: a row for each job that starts at another time, and one for each queue.
 func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
-	p := &pageWriter{out: out}
+	p := screen.NewWriter(out)
 	horizon := time.Duration(r.HorizonSeconds) * time.Second
-	p.printf("From %s on, for %s. No other jobs arrive in this time.\n", r.AsOf.UTC().Format(time.RFC3339), human(horizon))
-	p.printf("Run times: the median of past runs like them for %s, the time limit for %d.\n", jobs(r.RunTimes.Past),
+	p.Printf("From %s on, for %s. No other jobs arrive in this time.\n", r.AsOf.UTC().Format(time.RFC3339), human(horizon))
+	p.Printf("Run times: the median of past runs like them for %s, the time limit for %d.\n", jobs(r.RunTimes.Past),
 		r.RunTimes.Limits)
 	if n := r.RunTimes.Endless; n > 0 {
-		p.printf("Never ends here, without limit and past runs: %s.\n", jobs(n))
+		p.Printf("Never ends here, without limit and past runs: %s.\n", jobs(n))
 	}
 	if r.Extended {
-		p.printf("The scheduler has policies, or an order of queues, of its own. They are not compared.\n")
+		p.Printf("The scheduler has policies, or an order of queues, of its own. They are not compared.\n")
 	}
 	shown := r.Jobs
 	if !all {
@@ -56,25 +57,25 @@ func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
 			}
 			rows = append(rows, []string{j.Namespace + "/" + j.Name, j.Queue, j.Quota, before, fate(&j.After, horizon)})
 		}
-		p.printf("\n")
-		p.table(rows)
+		p.Printf("\n")
+		p.Table(rows)
 		if n := len(r.Jobs) - len(shown); n > 0 {
-			p.printf("  and %d more: --all shows them\n", n)
+			p.Printf("  and %d more: --all shows them\n", n)
 		}
 	}
-	p.printf("\nUnchanged: %s.\n", jobs(r.Unchanged))
+	p.Printf("\nUnchanged: %s.\n", jobs(r.Unchanged))
 	if e := r.Evictions; e.Before+e.After > 0 {
-		p.printf("Evictions: %d before, %d after.\n", e.Before, e.After)
+		p.Printf("Evictions: %d before, %d after.\n", e.Before, e.After)
 	}
 	if len(r.Queues) > 0 {
 		rows, late := sums(r)
-		p.printf("\nWaits from now on, of jobs that start:\n")
-		p.table(rows)
+		p.Printf("\nWaits from now on, of jobs that start:\n")
+		p.Table(rows)
 		if late {
-			p.printf("A job that starts later than in %[1]s counts as waiting %[1]s.\n", human(horizon))
+			p.Printf("A job that starts later than in %[1]s counts as waiting %[1]s.\n", human(horizon))
 		}
 	}
-	return p.err
+	return p.Err()
 }
 
 // sums has the waits of each queue. late says whether some jobs start after the end.

@@ -14,12 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package screen
+package results
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -30,6 +33,23 @@ import (
 )
 
 // figuresOf are made up; the sizes and users of all policies are the same, as those of a workload are.
+var update = flag.Bool("golden", false, "write the golden files")
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func golden(t *testing.T, name string, write func(*bytes.Buffer) error) {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, write(&b))
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), b.String())
+}
+
 func figuresOf(scale float64, users ...string) *measure.Figures {
 	f := &measure.Figures{
 		Waits: measure.Waits{Jobs: 1200, Mean: 1234.5 * scale, Longest: 1_234_567 * scale}, Slowdown: 12.345 * scale,
@@ -82,5 +102,5 @@ func TestGroupedNumbers(t *testing.T) {
 		require.Equal(t, want, integer(x))
 	}
 	require.Equal(t, "12,345.68", decimals(12345.678))
-	require.Equal(t, none, decimals(math.Inf(1)))
+	require.Equal(t, "-", decimals(math.Inf(1)))
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package screen
+package results
 
 import (
 	"fmt"
@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/replay/measure"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/trace"
 )
@@ -65,18 +66,18 @@ func figures(all []Replayed) []figure {
 
 // Replays writes the figures of policies on one workload: a table of all jobs, one by size, and one by user.
 func Replays(out io.Writer, w *trace.Workload, all []Replayed) error {
-	p := &pageWriter{out: out}
+	p := screen.NewWriter(out)
 	work := 0.0
 	for i := range w.Jobs {
 		work += float64(w.Jobs[i].Size) * w.Jobs[i].Run.Seconds()
 	}
 	period := w.Jobs[len(w.Jobs)-1].Submit - w.Jobs[0].Submit
-	p.printf("Jobs: %s, submitted within %.1f days. Processors: %s.", integer(float64(len(w.Jobs))), period.Hours()/24,
+	p.Printf("Jobs: %s, submitted within %.1f days. Processors: %s.", integer(float64(len(w.Jobs))), period.Hours()/24,
 		integer(float64(w.Processors)))
 	if period > 0 {
-		p.printf(" The jobs ask for %s of them in this time.", partOf(work/(float64(w.Processors)*period.Seconds())))
+		p.Printf(" The jobs ask for %s of them in this time.", partOf(work/(float64(w.Processors)*period.Seconds())))
 	}
-	p.printf("\n\n")
+	p.Printf("\n\n")
 	columns := figures(all)
 	rows := [][]string{{"POLICY"}}
 	for _, c := range columns {
@@ -89,20 +90,20 @@ func Replays(out io.Writer, w *trace.Workload, all []Replayed) error {
 		}
 		rows = append(rows, cells)
 	}
-	p.table(rows)
-	p.printf("\nMean wait by size:\n")
-	p.table(groupRows("SIZE", all, func(f *measure.Figures) []measure.Waits { return f.BySize }))
+	p.Table(rows)
+	p.Printf("\nMean wait by size:\n")
+	p.Table(groupRows("SIZE", all, func(f *measure.Figures) []measure.Waits { return f.BySize }))
 	if len(all[0].Figures.ByUser) > 1 {
-		p.printf("\nMean wait by user:\n")
-		p.table(groupRows("USER", all, func(f *measure.Figures) []measure.Waits { return f.ByUser }))
+		p.Printf("\nMean wait by user:\n")
+		p.Table(groupRows("USER", all, func(f *measure.Figures) []measure.Waits { return f.ByUser }))
 	}
 	for _, r := range all {
 		if r.Figures.Unstarted > 0 {
-			p.printf("\n%s never starts %s jobs. They are not in its figures.\n", clean(r.Policy),
+			p.Printf("\n%s never starts %s jobs. They are not in its figures.\n", screen.Clean(r.Policy),
 				integer(float64(r.Figures.Unstarted)))
 		}
 	}
-	return p.err
+	return p.Err()
 }
 
 // cell is the figure, or its mean and range if the workload was shaken.
@@ -173,7 +174,7 @@ func integer(x float64) string { return grouped(x, 0, "") }
 // grouped is a number with a comma for each thousand.
 func grouped(x float64, digits int, unit string) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return none
+		return "-"
 	}
 	text := strconv.FormatFloat(x, 'f', digits, 64)
 	end := strings.IndexByte(text, '.')
@@ -188,6 +189,6 @@ func grouped(x float64, digits int, unit string) string {
 
 // ReplayProgress says how far a replay is.
 func ReplayProgress(out io.Writer, policy string, jobs, all int, passed time.Duration) {
-	fmt.Fprintf(out, "%s: %s of %s jobs after %.0f s\n", clean(policy), integer(float64(jobs)), integer(float64(all)),
-		passed.Seconds())
+	fmt.Fprintf(out, "%s: %s of %s jobs after %.0f s\n", screen.Clean(policy), integer(float64(jobs)),
+		integer(float64(all)), passed.Seconds())
 }

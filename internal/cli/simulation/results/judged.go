@@ -14,18 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package screen
+package results
 
 import (
 	"io"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/coreplay"
 )
 
 // Judged writes how often the forecasts of a replay were right.
 func Judged(out io.Writer, policy string, j *coreplay.Judged) error {
-	p := &pageWriter{out: out}
-	p.printf("\nForecasts with policy %s, right within a minute or a quarter of the wait:\n", policy)
+	p := screen.NewWriter(out)
+	p.Printf("\nForecasts with policy %s, right within a minute or a quarter of the wait:\n", policy)
 	rows := [][]string{{"JOBS", "ASKED", "RIGHT", "MEDIAN OF LAST WAITS", "BOUND HELD", "UNSTRETCHED"}}
 	for _, row := range []struct {
 		jobs  string
@@ -35,8 +36,8 @@ func Judged(out io.Writer, policy string, j *coreplay.Judged) error {
 		rows = append(rows, []string{row.jobs, integer(float64(s.Asked)), of(s.Right, s.Asked), of(s.Naive, s.Asked),
 			of(s.Held, s.Bounded), of(s.Raw, s.Bounded)})
 	}
-	p.table(rows)
-	return p.err
+	p.Table(rows)
+	return p.Err()
 }
 
 // of is a part of a number in percent.
