@@ -53,18 +53,22 @@ type tabs interface {
 }
 
 func writeRows(w tabs, indent string, rows [][]string) error {
+	fill(rows)
 	for _, row := range rows {
-		for i := range row {
-			if row[i] == "" {
-				row[i] = none
-			}
-			row[i] = Clean(row[i])
-		}
 		if _, err := fmt.Fprintln(w, indent+strings.Join(row, "\t")); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
+}
+
+// fill marks empty cells, and cleans the others.
+func fill(rows [][]string) {
+	for _, row := range rows {
+		for i := range row {
+			row[i] = Clean(cmp.Or(row[i], none))
+		}
+	}
 }
 
 // Clean keeps names and messages of tenants from moving the cursor of the reader's terminal.

@@ -116,26 +116,3 @@ func (p *Writer) taken(found *answers.Preemptions, wide bool) {
 	p.Printf("\nPreempted:\n")
 	p.Table(rows)
 }
-
-// preemption is the part of a page about one unit.
-func (p *Writer) preemption(now time.Time, s *Story) {
-	if t := s.Taking; t != nil {
-		rows := [][]string{{"VICTIM", "QUOTA", "STATE"}}
-		for i := range t.Victims {
-			v := &t.Victims[i]
-			rows = append(rows, []string{key(v.Namespace, v.Job), v.Quota, string(v.State)})
-		}
-		if t.Others > 0 {
-			rows = append(rows, []string{others(t.Others), "", ""})
-		}
-		p.Printf("\nPreempts, to be admitted:\n")
-		p.Table(rows)
-	}
-	if t := s.Taken; t != nil {
-		p.Printf("\nPreempted %s ago: %s\n  %s\n", age(now, t.Time.Time), Clean(t.Reason), Clean(t.Message))
-		if t.Taker != nil {
-			p.Printf("  The quota went to %s of quota %s.\n", Clean(key(t.Taker.Namespace, t.Taker.Job)), Clean(t.Taker.Quota))
-		}
-		p.Printf("  Evictions so far, for any reason: %d.\n", t.Evictions)
-	}
-}

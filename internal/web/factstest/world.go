@@ -37,7 +37,6 @@ import (
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/facts"
 )
 
@@ -168,7 +167,7 @@ func unit(namespace, job string, phase v1alpha1.QueueUnitPhase, since time.Time,
 		u.Status.Admissions = []v1alpha1.Admission{{Name: "main", Resources: resources(cpu, gpu)}}
 	} else {
 		u.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse,
-			Reason: "QuotaExhausted", Message: "too little nvidia.com/gpu at \"red\"; the unit requests " + gpu,
+			Reason: "QuotaExceeded", Message: "quota \"red\": nvidia.com/gpu: request " + gpu + ", free 0",
 			LastTransitionTime: metav1.NewTime(since)}}
 	}
 	u.Status.Effective = &v1alpha1.Effective{Queue: "work", Quota: namespace, Requested: asked, Held: held}
@@ -324,7 +323,7 @@ func (p *Person) place(i int) visibility.WaitingUnit {
 	w := visibility.WaitingUnit{Position: count(i + 1), Requested: resources("4", "1")}
 	if p.Of == "" || u.Namespace == p.Of {
 		created := u.CreationTimestamp
-		w.Namespace, w.Name, w.Quota, w.QueuedAt, w.Reason = u.Namespace, u.Name, u.Namespace, &created, "QuotaExhausted"
+		w.Namespace, w.Name, w.Quota, w.QueuedAt, w.Reason = u.Namespace, u.Name, u.Namespace, &created, "QuotaExceeded"
 		w.Message = u.Status.Conditions[0].Message
 	}
 	return w
@@ -367,34 +366,6 @@ func (p *Person) Forecasts(_ context.Context, units []visibility.WaitingUnit) ma
 		found[w.Namespace+"/"+w.Name] = &visibility.ForecastStatus{About: &about, Latest: &latest}
 	}
 	return found
-}
-
-// Story implements facts.Source.
-func (p *Person) Story(_ context.Context, namespace, name string) (*screen.Story, error) {
-	story, err := ask(p, namespace, "queueunits", func() *screen.Story {
-		for i, u := range p.waiting {
-			if u.Namespace != namespace || u.Name != name {
-				continue
-			}
-			live := &visibility.Unit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-			live.Status = visibility.UnitStatus{
-				Phase: string(u.Status.Phase), Queue: "work", Quota: namespace, Position: count(i + 1),
-				Waiting: count(len(p.waiting)), Reason: "QuotaExhausted", Message: u.Status.Conditions[0].Message,
-				Requested: resources("4", "1"),
-			}
-			return &screen.Story{Unit: u.DeepCopy(), Live: live}
-		}
-		for _, u := range p.admitted {
-			if u.Namespace == namespace && u.Name == name {
-				return &screen.Story{Unit: u.DeepCopy()}
-			}
-		}
-		return nil
-	})
-	if err == nil && story == nil {
-		return nil, apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("queueunits").GroupResource(), name)
-	}
-	return story, err
 }
 
 // Records implements facts.Source.

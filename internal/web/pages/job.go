@@ -48,7 +48,7 @@ const mostTransitions = 200
 
 type jobBody struct {
 	Namespace, Unit, Job, State, Queue, Link, Show string
-	Why                                            string
+	Why                                            *whyBody
 	Timeline                                       *charts.Timeline
 	Stretches                                      []stretchRow
 	NoRecord                                       string
@@ -97,9 +97,7 @@ func jobPage(q *question) (*view, error) {
 		body.YAML, err = q.YAML(q.Context, u)
 	default:
 		body.Show = showWhy
-		var why strings.Builder
-		err = screen.Why(&why, q.now, story)
-		body.Why = why.String()
+		body.Why = whyOf(q.now, story)
 		body.timeline(q, story)
 		body.actions(q, u)
 	}

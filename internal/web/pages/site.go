@@ -176,7 +176,7 @@ func (s *Site) ask(r *http.Request, show func(*question) (*view, error)) *view {
 	source, err := s.source(r)
 	var v *view
 	if err == nil {
-		v, err = show(&question{ctx, source, r, r.URL.Query(), s.Clock.Now().Truncate(grain)})
+		v, err = show(&question{ctx, source, r, r.URL.Query(), s.Clock.Now().UTC().Truncate(grain)})
 	}
 	if err != nil {
 		f := faultOf(err)
