@@ -129,11 +129,12 @@ vuln() {
   step "known vulnerabilities" "${check[@]}" ./cmd/koord-scheduler ./cmd/jobqueue-controller ./cmd/jobqueue-web
 }
 
-# chromium says whether there is a browser; as root it installs that of the distribution.
+# chromium says whether there is a browser; as root it installs that of the distribution. type -P finds programs only: this
+# function has the name of one.
 chromium() {
   local name
   for name in chromium-headless-shell chromium; do
-    if command -v "$name" >/dev/null; then
+    if type -P "$name" >/dev/null; then
       return
     fi
   done
