@@ -28,7 +28,6 @@ import (
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/engine/questions"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -135,7 +134,7 @@ func (r *Reader) LocalLine(
 	ctx context.Context, namespace, queue string, page placesPage,
 ) (*v1alpha1.WaitingUnitList, error) {
 	in, may := func(v questions.View) bool { return v.InQueue(namespace, queue) }, r.mayRead(ctx, namespace)
-	return r.line(ctx, queue, page, "localqueues", in, func(p *answers.Row) v1alpha1.WaitingUnit {
+	return r.line(ctx, queue, page, "localqueues", in, func(p *questions.LineRow) v1alpha1.WaitingUnit {
 		if of, _, _ := strings.Cut(p.Key, "/"); !may(of) {
 			return v1alpha1.WaitingUnit{Position: count(p.Position), Requested: amounts(p.Request)}
 		}
@@ -145,14 +144,14 @@ func (r *Reader) LocalLine(
 
 func (r *Reader) line(
 	ctx context.Context, queue string, page placesPage, resource string, may func(questions.View) bool,
-	describe func(*answers.Row) v1alpha1.WaitingUnit,
+	describe func(*questions.LineRow) v1alpha1.WaitingUnit,
 ) (*v1alpha1.WaitingUnitList, error) {
-	a, err := ask(ctx, r, func(v questions.View) (some[answers.Row], bool) {
+	a, err := ask(ctx, r, func(v questions.View) (some[questions.LineRow], bool) {
 		if _, exists := v.Queue(queue); !exists || !may(v) {
-			return some[answers.Row]{}, false
+			return some[questions.LineRow]{}, false
 		}
 		list, all := v.Line(queue, page.skip, page.limit)
-		return some[answers.Row]{list, all}, true
+		return some[questions.LineRow]{list, all}, true
 	})
 	switch {
 	case err != nil:
@@ -170,11 +169,12 @@ func (r *Reader) line(
 	return out, nil
 }
 
-func describe(p *answers.Row) v1alpha1.WaitingUnit {
+func describe(p *questions.LineRow) v1alpha1.WaitingUnit {
 	namespace, name, _ := strings.Cut(p.Key, "/")
 	queued := metav1.NewTime(p.Created)
 	return v1alpha1.WaitingUnit{
-		Position: count(p.Position), Namespace: namespace, Name: name, Quota: p.Quota, Priority: &p.Priority,
+		Position: count(p.Position), Namespace: namespace, Name: name, Kind: p.Kind, Job: p.Job, Quota: p.Quota,
+		Priority: &p.Priority,
 		QueuedAt: &queued, Reason: string(p.Reason), Message: inWords(p.Finding, p.Request),
 		Requested: amounts(p.Request), Holding: p.Holding,
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,6 +160,40 @@ func TestADryRunNamesNoUnit(t *testing.T) {
 	body := call(t, h, http.MethodGet, base+"/namespaces/b/localquotas/quota/units", "u", nil).Body.String()
 	require.Contains(t, body, "secret")
 	require.NotContains(t, body, "dryRun")
+}
+
+// A line names the job of each unit that its reader may know of. A unit that holds quota says since when.
+func TestJobsOfALineAndTimesOfAdmission(t *testing.T) {
+	e := drive(t)
+	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "shared"}}}, false)
+	admitted := start.Add(-time.Hour).UTC().Format(time.RFC3339)
+	for _, of := range []struct{ namespace, name, phase string }{
+		{"a", "mine", "Running"}, {"a", "next", "Enqueued"}, {"b", "secret", "Enqueued"},
+	} {
+		e.FeedJob("Job.v1.batch", of.namespace, of.name, types.UID(of.name), nil, false)
+		u := madeUnit(of.namespace, of.name, of.phase, "shared")
+		u.Object["spec"].(map[string]any)["podSet"] = []any{map[string]any{"name": "main", "count": int64(4)}}
+		if of.phase == "Running" {
+			u.Object["status"].(map[string]any)["admissions"] = []any{
+				map[string]any{"name": "main", "replicas": int64(4), "resources": map[string]any{"cpu": "4"}},
+			}
+		}
+		u.Object["spec"].(map[string]any)["consumerRef"] = map[string]any{
+			"apiVersion": "batch/v1", "kind": "Job", "namespace": of.namespace, "name": of.name, "uid": of.name,
+		}
+		u.Object["status"].(map[string]any)["lastAllocateTime"] = admitted // also of an earlier admission
+		e.FeedUnit(u, false)
+	}
+	require.NoError(t, e.Lead(t.Context()))
+	e.Step()
+	h := served(t, NewReader(stepped{e}, clocktesting.NewFakeClock(start)), anybody)
+	line := call(t, h, http.MethodGet, base+"/namespaces/a/localqueues/shared/waitingunits", "u", nil).Body.String()
+	require.Contains(t, line, `"name":"next","kind":"Job.v1.batch","job":"next"`)
+	require.NotContains(t, line, "secret")
+	line = call(t, h, http.MethodGet, base+"/queues/shared/waitingunits", "u", nil).Body.String()
+	require.Contains(t, line, `"job":"secret"`)
+	units := call(t, h, http.MethodGet, base+"/namespaces/a/units", "u", nil).Body.String()
+	require.Equal(t, 1, strings.Count(units, `"admittedAt":"`+admitted+`"`), units)
 }
 
 func TestAStandbyAnswersFromItsCopy(t *testing.T) {

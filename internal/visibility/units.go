@@ -154,13 +154,17 @@ func unitOf(row *questions.UnitRow) v1alpha1.Unit {
 	if d := row.DryRun; d.Units > 0 {
 		dryRun = &v1alpha1.DryRun{Units: count(d.Units), Holds: d.Holds}
 	}
+	var admitted *metav1.Time
+	if row.Phase.Holds() && !row.Allocated.IsZero() {
+		admitted = &metav1.Time{Time: row.Allocated}
+	}
 	return v1alpha1.Unit{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, UID: types.UID(row.UID), CreationTimestamp: metav1.NewTime(row.Created),
 		},
 		Status: v1alpha1.UnitStatus{
 			State: string(unitstate.Of(row.Phase, row.Inactive)), Phase: string(row.Phase), Kind: row.Kind, Job: row.Job,
-			Attempts: row.Attempts, Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
+			Attempts: row.Attempts, AdmittedAt: admitted, Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
 			Position: count(row.Position), Reason: string(row.Finding.Reason),
 			Message: inWords(row.Finding, row.Requested), Observed: row.Observed,
 			Requested: amounts(row.Requested), Held: amounts(row.Held), DryRun: dryRun,

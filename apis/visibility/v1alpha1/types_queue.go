@@ -108,6 +108,10 @@ type WaitingUnit struct {
 	Namespace string `json:"namespace,omitempty"`
 	// name of the unit.
 	Name string `json:"name,omitempty"`
+	// kind of the job, for example Job.v1.batch; absent for a unit without a job.
+	Kind string `json:"kind,omitempty"`
+	// job is the name of the job.
+	Job string `json:"job,omitempty"`
 	// quota that it asks.
 	Quota string `json:"quota,omitempty"`
 	// priority by which the policy may order it.

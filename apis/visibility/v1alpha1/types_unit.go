@@ -54,6 +54,8 @@ type UnitStatus struct {
 	Attempts int64 `json:"attempts,omitempty"`
 	// phase of the unit.
 	Phase string `json:"phase"`
+	// admittedAt is the time of the last admission of a unit that holds quota.
+	AdmittedAt *metav1.Time `json:"admittedAt,omitempty"`
 	// queue that it is in.
 	Queue string `json:"queue"`
 	// quota that it is charged to.

@@ -114,6 +114,13 @@ type UnitRow struct {
 	DryRun reclaim.DryRun
 }
 
+// LineRow is one unit in line.
+type LineRow struct {
+	answers.Row
+	// Kind and Job of the consumer.
+	Kind, Job string
+}
+
 // Now is the time of the answer.
 func (v View) Now() time.Time { return v.of.Clock.Now() }
 
@@ -189,15 +196,21 @@ func (v View) Queue(name string) (QueueInfo, bool) {
 	c := v.of.Core.Read().Accounts().CountsOf(name)
 	info.Pending, info.Parked, info.Admitted = c.Pending, c.Parked, c.Admitted
 	if line, _ := v.Line(name, 0, 1); len(line) > 0 {
-		info.First = line[0].Key
-		if rec := v.of.Units.Get(info.First); rec != nil {
-			info.FirstKind, info.FirstJob = rec.Object.Consumer.Kind, rec.Object.Consumer.Name
-		}
+		info.First, info.FirstKind, info.FirstJob = line[0].Key, line[0].Kind, line[0].Job
 	}
 	return info, info.Exists || c.Pending+c.Parked+c.Admitted > 0
 }
 
 // Line copies n units of a queue in its order, after the first skip ones, and says how many wait.
-func (v View) Line(queue string, skip, n int) (page []answers.Row, waiting int) {
-	return v.of.Core.Read().Page(queue, skip, n)
+func (v View) Line(queue string, skip, n int) (page []LineRow, waiting int) {
+	rows, waiting := v.of.Core.Read().Page(queue, skip, n)
+	page = make([]LineRow, 0, len(rows))
+	for i := range rows {
+		row := LineRow{Row: rows[i]}
+		if rec := v.of.Units.Get(row.Key); rec != nil {
+			row.Kind, row.Job = rec.Object.Consumer.Kind, rec.Object.Consumer.Name
+		}
+		page = append(page, row)
+	}
+	return page, waiting
 }
