@@ -147,6 +147,8 @@ type Row struct {
 	Position int32
 	Attempts int64
 	Created  time.Time
+	// Admitted is zero for a unit that holds no quota.
+	Admitted time.Time
 	// Forecast is nil for a unit that holds quota, and for one that is admitted later than many others.
 	Forecast *visibility.Forecast
 }
@@ -158,10 +160,14 @@ func RowOf(u *visibility.Unit) Row {
 	if s.Observed && !unitstate.State(state).Over() {
 		state = observed(state)
 	}
+	admitted := time.Time{}
+	if s.AdmittedAt != nil {
+		admitted = s.AdmittedAt.Time
+	}
 	return Row{
 		Namespace: u.Namespace, Job: answers.JobName(s.Kind, s.Job, u.Name), Queue: s.Queue, Quota: s.Quota, State: state,
 		Reason: s.Reason, Asks: amounts(s.Requested), Holds: amounts(s.Held), Unit: u.Name, Position: s.Position,
-		Attempts: s.Attempts, Created: u.CreationTimestamp.Time,
+		Attempts: s.Attempts, Created: u.CreationTimestamp.Time, Admitted: admitted,
 	}
 }
 
@@ -169,9 +175,14 @@ func RowOf(u *visibility.Unit) Row {
 func RowOfObject(u *v1alpha1.QueueUnit) Row {
 	e := effective(u, nil)
 	reason, _ := reasonOf(u)
+	admitted := time.Time{}
+	if at := u.Status.LastAllocateTime; at != nil && unit.Phase(u.Status.Phase).Holds() {
+		admitted = at.Time
+	}
 	return Row{
 		Namespace: u.Namespace, Job: answers.JobOf(u), Queue: e.Queue, Quota: e.Quota, State: State(u), Reason: reason,
 		Asks: e.Requested, Holds: e.Held, Unit: u.Name, Attempts: u.Status.Attempts, Created: u.CreationTimestamp.Time,
+		Admitted: admitted,
 	}
 }
 

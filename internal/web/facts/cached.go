@@ -20,7 +20,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,34 +70,17 @@ func (c *Cached) Findings(ctx context.Context) ([]doctor.Finding, error) {
 	return keep(c, "findings", func() ([]doctor.Finding, error) { return c.Source.Findings(ctx) })
 }
 
-// Admitted implements Source. The units of all queues are for charts, and kept. Those of one queue are asked for.
-func (c *Cached) Admitted(
-	ctx context.Context, namespace, queue string, limit int,
-) (units []v1alpha1.QueueUnit, more bool, err error) {
-	if queue != "" {
-		return c.Source.Admitted(ctx, namespace, queue, limit)
-	}
-	type some struct {
-		units []v1alpha1.QueueUnit
-		more  bool
-	}
-	found, err := keep(c, fmt.Sprintf("admitted %q %d", namespace, limit), func() (some, error) {
-		units, more, err := c.Source.Admitted(ctx, namespace, queue, limit)
-		return some{units, more}, err
+// Admitted implements Source.
+func (c *Cached) Admitted(ctx context.Context, namespace string, limit int) ([]v1alpha1.QueueUnit, error) {
+	return keep(c, fmt.Sprintf("admitted %q %d", namespace, limit), func() ([]v1alpha1.QueueUnit, error) {
+		return c.Source.Admitted(ctx, namespace, limit)
 	})
-	return found.units, found.more, err
 }
 
 // Forecasts implements Source.
-func (c *Cached) Forecasts(
-	ctx context.Context, units []visibility.WaitingUnit,
-) map[string]*visibility.ForecastStatus {
-	var names strings.Builder
-	for i := range units {
-		names.WriteString(" " + units[i].Namespace + "/" + units[i].Name)
-	}
-	found, _ := keep(c, "forecasts"+names.String(), func() (map[string]*visibility.ForecastStatus, error) {
-		return c.Source.Forecasts(ctx, units), nil
+func (c *Cached) Forecasts(ctx context.Context, queue string) map[string]*visibility.Forecast {
+	found, _ := keep(c, fmt.Sprintf("forecasts %q", queue), func() (map[string]*visibility.Forecast, error) {
+		return c.Source.Forecasts(ctx, queue), nil
 	})
 	return found
 }

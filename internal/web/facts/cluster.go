@@ -18,8 +18,8 @@ package facts
 
 import (
 	"context"
+	"errors"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
 )
 
 // Bounds of what is read for one page.
@@ -42,8 +43,6 @@ const (
 	// mostObjects are read to find those of one job.
 	mostObjects = 2000
 	page        = 500
-	// mostForecasts of one page; each is a request.
-	mostForecasts = 10
 )
 
 // Cluster asks both APIs. The functions are commands of the plugin.
@@ -86,9 +85,25 @@ func (c *Cluster) Line(
 	return answers.LineFrom(ctx, c.Reader, namespace, queue, from, limit)
 }
 
-// Units implements Source.
-func (c *Cluster) Units(ctx context.Context, namespace string, limit int) ([]v1alpha1.QueueUnit, bool, error) {
-	return c.units(ctx, limit, client.InNamespace(namespace))
+// errEnough ends a list of which enough was read.
+var errEnough = errors.New("enough")
+
+// Jobs implements Source. Each page of rows is one request.
+func (c *Cluster) Jobs(ctx context.Context, q *unitlist.Query, limit int) (rows []screen.Row, more bool, err error) {
+	bounded := *q
+	bounded.Chunk = int64(min(limit, unitlist.Chunk))
+	err = unitlist.Pages(ctx, c.Reader, &bounded, func(page []screen.Row, next bool) error {
+		rows = append(rows, page...)
+		if more = next || len(rows) > limit; len(rows) >= limit {
+			rows = rows[:limit]
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return rows, more, err
 }
 
 // holds selects units that hold quota: those of all other phases are left out by the API server.
@@ -102,56 +117,27 @@ var holds = fields.AndSelectors(
 )
 
 // Admitted implements Source.
-func (c *Cluster) Admitted(
-	ctx context.Context, namespace, queue string, limit int,
-) (units []v1alpha1.QueueUnit, more bool, err error) {
-	selector := holds
-	if queue != "" {
-		selector = fields.AndSelectors(holds, fields.OneTermEqualSelector("status.effective.queue", queue))
-	}
-	return c.units(ctx, limit, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector})
-}
-
-func (c *Cluster) units(
-	ctx context.Context, limit int, options ...client.ListOption,
-) (units []v1alpha1.QueueUnit, more bool, err error) {
+func (c *Cluster) Admitted(ctx context.Context, namespace string, limit int) (units []v1alpha1.QueueUnit, err error) {
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
-		size := client.Limit(int64(min(page, limit-len(units))))
-		bound := append([]client.ListOption{size, client.Continue(token)}, options...)
-		if err := c.Reader.Objects.List(ctx, list, bound...); err != nil {
-			return nil, false, err
+		err := c.Reader.Objects.List(ctx, list, client.InNamespace(namespace), client.Continue(token),
+			client.Limit(int64(min(page, limit-len(units)))), client.MatchingFieldsSelector{Selector: holds})
+		if err != nil {
+			return nil, err
 		}
 		units = append(units, list.Items...)
 		if token = list.Continue; token == "" || len(units) >= limit {
-			return units, token != "", nil
+			return units, nil
 		}
 	}
 }
 
-// Forecasts implements Source.
-func (c *Cluster) Forecasts(
-	ctx context.Context, units []visibility.WaitingUnit,
-) map[string]*visibility.ForecastStatus {
-	found := map[string]*visibility.ForecastStatus{}
-	var lock sync.Mutex
-	var all sync.WaitGroup
-	for i := range units[:min(len(units), mostForecasts)] {
-		w := &units[i]
-		if w.Name == "" {
-			continue
-		}
-		all.Go(func() {
-			f, err := c.Reader.Forecast(ctx, w.Namespace, w.Name)
-			if err != nil {
-				return
-			}
-			lock.Lock()
-			defer lock.Unlock()
-			found[w.Namespace+"/"+w.Name] = &f.Status
-		})
+// Forecasts implements Source. Without the right to those of all namespaces it asks for those of the caller's.
+func (c *Cluster) Forecasts(ctx context.Context, queue string) map[string]*visibility.Forecast {
+	found, err := c.Reader.Forecasts(ctx, "", queue)
+	if apierrors.IsForbidden(err) && c.Of != "" {
+		found, _ = c.Reader.Forecasts(ctx, c.Of, queue)
 	}
-	all.Wait()
 	return found
 }
 

@@ -18,7 +18,12 @@ package facts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,15 +33,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitstate"
 )
 
 // cluster has objects. The caller may patch the allowed resources.
@@ -157,4 +167,69 @@ func TestCached(t *testing.T) {
 		require.Equal(t, step.asked, source.asked)
 	}
 	require.Len(t, cached.kept, 1, "an answer that is no longer shown is not kept")
+}
+
+// asked is an API server that keeps what it was asked. It forbids what is of all namespaces but for units.
+type asked struct {
+	requests []string
+	// everywhere: the caller may read all.
+	everywhere bool
+}
+
+func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/apis/visibility.koord-queue.x-k8s.io/v1alpha1")
+	a.requests = append(a.requests, path+"?"+r.URL.RawQuery)
+	w.Header().Set("Content-Type", "application/json")
+	var answer any = &visibility.ForecastList{
+		TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "ForecastList"},
+		Items:    []visibility.Forecast{{ObjectMeta: metav1.ObjectMeta{Namespace: "red", Name: "u"}}},
+	}
+	switch {
+	case strings.HasSuffix(path, "units"):
+		list := &visibility.UnitList{
+			TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "UnitList"},
+		}
+		n := 0
+		_, _ = fmt.Sscan(r.URL.Query().Get("limit"), &n)
+		for i := range n {
+			list.Items = append(list.Items, visibility.Unit{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}})
+		}
+		list.Continue = "red/next"
+		answer = list
+	case !a.everywhere && !strings.HasPrefix(path, "/namespaces/"):
+		w.WriteHeader(http.StatusForbidden)
+		answer = &metav1.Status{Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// One page of jobs is one request, and so are the forecasts of a queue, however many units are in line.
+func TestOneRequest(t *testing.T) {
+	a := &asked{}
+	server := httptest.NewServer(a)
+	defer server.Close()
+	reader, err := answers.New(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	c := &Cluster{Reader: reader, Of: "red"}
+	query := &unitlist.Query{Queue: "work", Labels: labels.Everything(), States: unitstate.All()}
+	rows, more, err := c.Jobs(t.Context(), query, 50)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Len(t, rows, 50)
+	require.Equal(t, []string{"/visibleunits?fieldSelector=queue%3Dwork&limit=50"}, a.requests)
+
+	a.requests, a.everywhere = nil, true
+	require.Contains(t, c.Forecasts(t.Context(), "work"), "red/u")
+	require.Equal(t, []string{"/forecasts?fieldSelector=queue%3Dwork"}, a.requests)
+
+	a.requests, a.everywhere = nil, false
+	require.Contains(t, c.Forecasts(t.Context(), "work"), "red/u")
+	require.Equal(t, "/namespaces/red/forecasts?fieldSelector=queue%3Dwork", a.requests[1])
+
+	a.requests = nil
+	rows, more, err = c.Jobs(t.Context(), &unitlist.Query{Labels: labels.Everything(), States: unitstate.All()}, 1200)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Len(t, rows, 1200)
+	require.Len(t, a.requests, 3)
 }

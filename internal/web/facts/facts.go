@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
 )
 
 // Source answers questions with the rights of one caller. An empty namespace asks for all, which needs the right to.
@@ -39,12 +40,13 @@ type Source interface {
 	Queues(ctx context.Context, namespace string) ([]visibility.Queue, error)
 	// Line is a part of the line of a queue, from a number of units behind its head.
 	Line(ctx context.Context, namespace, queue string, from, limit int) (*visibility.WaitingUnitList, error)
-	// Admitted units of a queue, or of all queues if it is empty. more says that the limit left some out.
-	Admitted(ctx context.Context, namespace, queue string, limit int) (units []v1alpha1.QueueUnit, more bool, err error)
-	// Units of a namespace, the first ones up to a limit.
-	Units(ctx context.Context, namespace string, limit int) (units []v1alpha1.QueueUnit, more bool, err error)
-	// Forecasts of units, by namespace/name. A unit without an answer is absent.
-	Forecasts(ctx context.Context, units []visibility.WaitingUnit) map[string]*visibility.ForecastStatus
+	// Jobs are rows of units, the first ones up to a limit. A query without a namespace is of all that the caller may see.
+	// more says that the limit left some out.
+	Jobs(ctx context.Context, q *unitlist.Query, limit int) (rows []screen.Row, more bool, err error)
+	// Admitted units with all that they hold, the first ones up to a limit.
+	Admitted(ctx context.Context, namespace string, limit int) ([]v1alpha1.QueueUnit, error)
+	// Forecasts of the units of a queue that are admitted first, by namespace/name. Without an answer there are none.
+	Forecasts(ctx context.Context, queue string) map[string]*visibility.Forecast
 	// Story is why a unit waits.
 	Story(ctx context.Context, namespace, unit string) (*screen.Story, error)
 	Records(ctx context.Context, q *answers.RecordQuery) (*answers.Records, error)

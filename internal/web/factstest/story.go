@@ -18,7 +18,6 @@ package factstest
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -65,8 +64,7 @@ func (p *Person) waits(at int) *screen.Story {
 		s.Ahead = append(s.Ahead, p.place(i))
 	}
 	s.MoreAhead = int64(at - len(s.Ahead))
-	about, latest := metav1.NewTime(Now.Add(40*time.Minute)), metav1.NewTime(Now.Add(2*time.Hour))
-	s.Forecast = &visibility.Forecast{Status: visibility.ForecastStatus{About: &about, Latest: &latest}}
+	s.Forecast = &visibility.Forecast{Status: forecast()}
 	for _, q := range p.quotas {
 		if q.Name == u.Namespace {
 			local := visibility.LocalQuota(q)

@@ -18,6 +18,7 @@ limitations under the License.
 package factstest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,6 +38,9 @@ import (
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/doctor"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitstate"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/facts"
 )
 
@@ -63,6 +67,8 @@ type World struct {
 type Person struct {
 	*World
 	Of string
+	// Also are other namespaces that a lead may read.
+	Also []string
 }
 
 // Nobody may read nothing.
@@ -238,7 +244,7 @@ func (p *Person) may(namespace, resource string) error {
 	switch {
 	case p.down != nil:
 		return p.down
-	case p.Of == "" || namespace == p.Of:
+	case p.Of == "" || namespace == p.Of || slices.Contains(p.Also, namespace):
 		return nil
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: visibility.GroupName, Resource: resource}, "",
@@ -323,30 +329,35 @@ func (p *Person) place(i int) visibility.WaitingUnit {
 	w := visibility.WaitingUnit{Position: count(i + 1), Requested: resources("4", "1")}
 	if p.Of == "" || u.Namespace == p.Of {
 		created := u.CreationTimestamp
+		w.Kind, w.Job = "Job.v1.batch", u.Spec.ConsumerRef.Name
 		w.Namespace, w.Name, w.Quota, w.QueuedAt, w.Reason = u.Namespace, u.Name, u.Namespace, &created, "QuotaExceeded"
 		w.Message = u.Status.Conditions[0].Message
 	}
 	return w
 }
 
-// Admitted implements facts.Source.
-func (p *Person) Admitted(_ context.Context, namespace, queue string, limit int) ([]v1alpha1.QueueUnit, bool, error) {
-	units, err := ask(p, namespace, "queueunits", func() []v1alpha1.QueueUnit {
-		if queue != "" && queue != "work" {
-			return nil
+// Jobs implements facts.Source.
+func (p *Person) Jobs(_ context.Context, q *unitlist.Query, limit int) (rows []screen.Row, more bool, err error) {
+	all, err := ask(p, cmp.Or(q.Namespace, p.Of), "units", func() (rows []screen.Row) {
+		for _, u := range slices.Concat(p.admitted, p.waiting) {
+			sees := p.Of == "" || u.Namespace == p.Of || slices.Contains(p.Also, u.Namespace)
+			if sees && (q.Namespace == "" || q.Namespace == u.Namespace) && (q.Queue == "" || q.Queue == u.Spec.Queue) &&
+				slices.Contains(q.States, unitstate.State(screen.State(u))) {
+				rows = append(rows, screen.RowOfObject(u))
+			}
+			if len(rows) > limit {
+				break
+			}
 		}
-		return among(p.admitted, namespace)
+		return rows
 	})
-	return units[:min(limit, len(units))], len(units) > limit, err
+	return all[:min(limit, len(all))], len(all) > limit, err
 }
 
-// Units implements facts.Source.
-func (p *Person) Units(_ context.Context, namespace string, limit int) ([]v1alpha1.QueueUnit, bool, error) {
-	units, err := ask(p, namespace, "queueunits", func() []v1alpha1.QueueUnit {
-		first := p.waiting[:min(len(p.waiting), limit+1)]
-		return append(among(p.admitted, namespace), among(first, namespace)...)
-	})
-	return units[:min(limit, len(units))], len(units) > limit, err
+// Admitted implements facts.Source.
+func (p *Person) Admitted(_ context.Context, namespace string, limit int) ([]v1alpha1.QueueUnit, error) {
+	units, err := ask(p, namespace, "queueunits", func() []v1alpha1.QueueUnit { return among(p.admitted, namespace) })
+	return units[:min(limit, len(units))], err
 }
 
 func among(units []*v1alpha1.QueueUnit, namespace string) (all []v1alpha1.QueueUnit) {
@@ -358,14 +369,18 @@ func among(units []*v1alpha1.QueueUnit, namespace string) (all []v1alpha1.QueueU
 	return all
 }
 
-// Forecasts implements facts.Source.
-func (p *Person) Forecasts(_ context.Context, units []visibility.WaitingUnit) map[string]*visibility.ForecastStatus {
-	found := map[string]*visibility.ForecastStatus{}
-	for _, w := range units[:min(len(units), 3)] {
-		about, latest := metav1.NewTime(Now.Add(40*time.Minute)), metav1.NewTime(Now.Add(2*time.Hour))
-		found[w.Namespace+"/"+w.Name] = &visibility.ForecastStatus{About: &about, Latest: &latest}
+// Forecasts implements facts.Source. The first three of the line have one.
+func (p *Person) Forecasts(context.Context, string) map[string]*visibility.Forecast {
+	found := map[string]*visibility.Forecast{}
+	for _, u := range p.waiting[:min(len(p.waiting), 3)] {
+		found[u.Namespace+"/"+u.Name] = &visibility.Forecast{Status: forecast()}
 	}
 	return found
+}
+
+func forecast() visibility.ForecastStatus {
+	about, latest := metav1.NewTime(Now.Add(40*time.Minute)), metav1.NewTime(Now.Add(2*time.Hour))
+	return visibility.ForecastStatus{About: &about, Latest: &latest}
 }
 
 // Records implements facts.Source.

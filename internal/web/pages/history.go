@@ -88,7 +88,7 @@ func historyPage(q *question) (*view, error) {
 		if err != nil {
 			return read{}, err
 		}
-		units, _, err := q.Admitted(q.Context, namespace, "", mostRecords)
+		units, err := q.Admitted(q.Context, namespace, mostRecords)
 		if apierrors.IsForbidden(err) && namespace == "" { // the record of all is enough
 			units, err = nil, nil
 		}

@@ -57,6 +57,16 @@ func get(s http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
+// siteOfLead is the page of somebody who may read two namespaces.
+func siteOfLead(t *testing.T, world *factstest.World) *Site {
+	t.Helper()
+	s := siteOf(t, world, "red")
+	s.Source = func(*http.Request) (facts.Source, error) {
+		return &factstest.Person{World: world, Of: "red", Also: []string{"blue"}}, nil
+	}
+	return s
+}
+
 // inline is what the Content-Security-Policy would not let pass.
 var inline = regexp.MustCompile(
 	`(?i)<script(\s+src="/static/[a-z.]+"\s+defer)?>[^<]|\sstyle=|\son[a-z]+=|javascript:|<style|https?://`)
@@ -148,6 +158,50 @@ func TestLongLine(t *testing.T) {
 	}
 	require.NotContains(t, get(s, "/queues/work").Body.String(), "job-000050")
 	require.NotContains(t, get(s, "/queues/work?from=11950").Body.String(), `rel="next"`)
+}
+
+// A lead gets the jobs of all namespaces that it may see, and a tenant those of its own.
+func TestJobsOfALead(t *testing.T) {
+	world := factstest.Firm(3)
+	lead, tenant := siteOfLead(t, world), siteOf(t, world, "red")
+	for _, path := range []string{"/queues/work", "/search?q=report"} {
+		body := get(lead, path).Body.String()
+		require.Contains(t, body, `href="/jobs/blue/report"`, path)
+		require.Contains(t, body, "Jobs are listed from all namespaces that you may see.", path)
+		require.NotContains(t, get(tenant, path).Body.String(), "/jobs/blue/", path)
+	}
+	require.NotContains(t, get(lead, "/queues/work?namespace=red").Body.String(), "/jobs/blue/")
+}
+
+// The filters of a queue are in its URL, and each narrows the line.
+func TestFiltersOfALine(t *testing.T) {
+	s := siteOf(t, factstest.Firm(3), "")
+	row := regexp.MustCompile(`<td class="n">[0-9]+</td><th scope="row"><a href="/jobs/([^"]*)"`)
+	for query, want := range map[string][]string{
+		"":                                 {"red/job-000000", "blue/job-000001", "red/job-script"},
+		"namespace=blue":                   {"blue/job-000001"},
+		"namespace=green":                  nil,
+		"quota=red":                        {"red/job-000000", "red/job-script"},
+		"kind=job":                         {"red/job-000000", "blue/job-000001", "red/job-script"},
+		"kind=Job.v1.batch":                {"red/job-000000", "blue/job-000001", "red/job-script"},
+		"kind=PyTorchJob":                  nil,
+		"reason=quotaexceeded":             {"red/job-000000", "blue/job-000001", "red/job-script"},
+		"reason=Backoff":                   nil,
+		"text=document":                    {"red/job-script"}, // of the name of the job
+		"text=job-00&namespace=red&kind=x": nil,
+		"text=job-00&namespace=red&from=1": nil,
+		"kind=%3Cscript%3E":                nil,
+	} {
+		w := get(s, "/queues/work?"+query)
+		require.Equal(t, http.StatusOK, w.Code, query)
+		line, _, _ := strings.Cut(w.Body.String(), `id="admitted"`)
+		var got []string
+		for _, found := range row.FindAllStringSubmatch(line, -1) {
+			got = append(got, found[1])
+		}
+		require.Equal(t, want, got, query)
+		require.NotContains(t, line, "<script>", query)
+	}
 }
 
 func TestActions(t *testing.T) {

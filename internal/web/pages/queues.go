@@ -17,17 +17,19 @@ limitations under the License.
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/reasons"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitstate"
 )
 
 const (
@@ -53,13 +55,21 @@ func queuesPage(q *question) (*view, error) {
 }
 
 // lineFilter selects waiting units; empty fields select all.
-type lineFilter struct{ Namespace, Quota, Reason, Text string }
+type lineFilter struct{ Namespace, Quota, Kind, Reason, Text string }
 
 func (f *lineFilter) all() bool { return *f == lineFilter{} }
 
 func (f *lineFilter) selects(w *visibility.WaitingUnit) bool {
 	return (f.Namespace == "" || w.Namespace == f.Namespace) && (f.Quota == "" || w.Quota == f.Quota) &&
-		(f.Reason == "" || strings.EqualFold(w.Reason, f.Reason)) && (f.Text == "" || strings.Contains(w.Name, f.Text))
+		(f.Kind == "" || strings.EqualFold(w.Kind, f.Kind) || strings.EqualFold(shortKind(w.Kind), f.Kind)) &&
+		(f.Reason == "" || strings.EqualFold(w.Reason, f.Reason)) &&
+		(f.Text == "" || strings.Contains(w.Name, f.Text) || strings.Contains(w.Job, f.Text))
+}
+
+// shortKind is the first part of Kind.version.group.
+func shortKind(kind string) string {
+	kind, _, _ = strings.Cut(kind, ".")
+	return kind
 }
 
 type queueBody struct {
@@ -80,17 +90,18 @@ type queueBody struct {
 
 type waitingRow struct {
 	*visibility.WaitingUnit
-	Link, Asks, Since, About, Meaning string
+	Link, Job, Kind, Asks, Since, About string
 }
 
 type admittedRow struct {
-	Namespace, Unit, Link, Job, State, Holds, Since string
+	screen.Row
+	Link, Since string
 }
 
 func queuePage(q *question) (*view, error) {
 	name := q.PathValue("name")
 	body := &queueBody{Name: name, Filter: lineFilter{
-		q.query.Get("namespace"), q.query.Get("quota"), q.query.Get("reason"), q.query.Get("text"),
+		q.query.Get("namespace"), q.query.Get("quota"), q.query.Get("kind"), q.query.Get("reason"), q.query.Get("text"),
 	}}
 	from, _ := strconv.Atoi(q.query.Get("from"))
 	body.From = max(from, 0)
@@ -103,7 +114,7 @@ func queuePage(q *question) (*view, error) {
 			body.Queue = &queues[i]
 		}
 	}
-	body.admitted(q)
+	note = alsoJobs(note, body.admitted(q))
 	return &view{Title: "Queue " + name, Nav: "/queues", Template: "queue", Body: body, Note: note}, nil
 }
 
@@ -138,10 +149,13 @@ func (b *queueBody) line(q *question) error {
 	}
 	b.To = at
 	b.turn(q.query)
-	forecasts := q.Forecasts(q.Context, found)
+	var forecasts map[string]*visibility.Forecast
+	if len(found) > 0 {
+		forecasts = q.Forecasts(q.Context, b.Name)
+	}
 	for i := range found {
 		w := &found[i]
-		row := waitingRow{WaitingUnit: w, Asks: amounts(w.Requested), Meaning: reasons.Of(w.Reason).Meaning}
+		row := waitingRow{WaitingUnit: w, Asks: amounts(w.Requested), Kind: shortKind(w.Kind), Job: cmp.Or(w.Job, w.Name)}
 		if w.Name != "" {
 			row.Link = jobLink(w.Namespace, w.Name)
 		}
@@ -149,7 +163,7 @@ func (b *queueBody) line(q *question) error {
 			row.Since = age(q.now, w.QueuedAt.Time)
 		}
 		if f := forecasts[w.Namespace+"/"+w.Name]; f != nil {
-			row.About = screen.Expectation(q.now, f)
+			row.About = screen.Expectation(q.now, &f.Status)
 		}
 		b.Rows = append(b.Rows, row)
 	}
@@ -180,34 +194,43 @@ func (b *queueBody) turn(query url.Values) {
 	}
 }
 
-func (b *queueBody) admitted(q *question) {
-	type some struct {
-		units []v1alpha1.QueueUnit
-		more  bool
-	}
-	found, _, err := scoped(q, func(namespace string) (some, error) {
-		units, more, err := q.Admitted(q.Context, namespace, b.Name, mostAdmitted)
-		return some{units, more}, err
-	})
+// admittedStates are those of units that hold quota.
+var admittedStates = []unitstate.State{unitstate.Reserved, unitstate.Admitted, unitstate.Running}
+
+// admitted jobs of the queue, in all namespaces that the caller may see.
+func (b *queueBody) admitted(q *question) (note string) {
+	rows, more, note, err := jobsOf(q, &unitlist.Query{Queue: b.Name, States: admittedStates}, mostAdmitted)
 	if err != nil {
 		b.NoUnits = err.Error()
-		return
+		return note
 	}
-	b.More = found.more
-	for i := range found.units {
-		u := &found.units[i]
-		row := admittedRow{
-			Namespace: u.Namespace, Unit: u.Name, Link: jobLink(u.Namespace, u.Name), Job: answers.JobOf(u),
-			State: screen.State(u),
-		}
-		if u.Status.LastAllocateTime != nil {
-			row.Since = age(q.now, u.Status.LastAllocateTime.Time)
-		}
-		if e := u.Status.Effective; e != nil {
-			row.Holds = e.Held
-		}
-		b.Admitted = append(b.Admitted, row)
+	b.More = more
+	for i := range rows {
+		b.Admitted = append(b.Admitted, admittedRow{
+			rows[i], jobLink(rows[i].Namespace, rows[i].Unit), age(q.now, rows[i].Admitted),
+		})
 	}
+	return note
+}
+
+// alsoJobs is the note of a page of which the jobs have a wider scope than the rest.
+func alsoJobs(note, ofJobs string) string {
+	if note != "" && ofJobs == "" {
+		note += " Jobs are listed from all namespaces that you may see."
+	}
+	return note
+}
+
+// jobsOf are rows of a list. The namespace of the query is that of the URL. Without the aggregated API, and without the
+// right to all namespaces, it is that of the caller.
+func jobsOf(q *question, query *unitlist.Query, limit int) (rows []screen.Row, more bool, note string, err error) {
+	query.Labels = labels.Everything()
+	rows, note, err = scoped(q, func(namespace string) (rows []screen.Row, err error) {
+		query.Namespace = namespace
+		rows, more, err = q.Jobs(q.Context, query, limit)
+		return rows, err
+	})
+	return rows, more, note, err
 }
 
 func jobLink(namespace, unit string) string {

@@ -373,7 +373,7 @@ func recentOf(q *question, quotas []visibility.Quota) *recentUse {
 		u.missing = err.Error()
 		return u
 	}
-	units, _, err := q.Admitted(q.Context, query.Namespace, "", mostRecords)
+	units, err := q.Admitted(q.Context, query.Namespace, mostRecords)
 	if err != nil {
 		u.missing = err.Error()
 		return u

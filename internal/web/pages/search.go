@@ -21,11 +21,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/screen"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/cli/unitlist"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/unitstate"
 )
 
 const (
@@ -46,7 +45,10 @@ type searchBody struct {
 	NoJobs, NoOther string
 }
 
-type jobHit struct{ Namespace, Unit, Link, Job, State, Queue string }
+type jobHit struct {
+	screen.Row
+	Link string
+}
 
 // searchPage looks for a part of a name.
 func searchPage(q *question) (*view, error) {
@@ -56,7 +58,7 @@ func searchPage(q *question) (*view, error) {
 	if body.Text == "" {
 		return v, nil
 	}
-	queues, _, err := scoped(q, func(namespace string) ([]visibility.Queue, error) {
+	queues, note, err := scoped(q, func(namespace string) ([]visibility.Queue, error) {
 		return q.Queues(q.Context, namespace)
 	})
 	if err != nil {
@@ -74,7 +76,7 @@ func searchPage(q *question) (*view, error) {
 	for i := range quotas {
 		body.Quotas = body.hit(body.Quotas, quotas[i].Name)
 	}
-	v.Note = body.jobs(q)
+	v.Note = alsoJobs(note, body.jobs(q))
 	return v, nil
 }
 
@@ -85,38 +87,27 @@ func (b *searchBody) hit(found []string, name string) []string {
 	return found
 }
 
-func ended(u *v1alpha1.QueueUnit) int {
-	if unit.Phase(u.Status.Phase).Terminal() {
-		return 1
-	}
-	return 0
-}
-
 func (b *searchBody) jobs(q *question) (note string) {
-	units, note, err := scoped(q, func(namespace string) ([]v1alpha1.QueueUnit, error) {
-		units, more, err := q.Units(q.Context, namespace, mostSearched)
-		b.Bound = more
-		return units, err
-	})
+	rows, more, note, err := jobsOf(q, &unitlist.Query{States: unitstate.All()}, mostSearched)
 	if err != nil {
 		b.NoJobs = err.Error()
 		return note
 	}
-	b.Looked = len(units)
-	// Jobs that have ended come last.
-	slices.SortStableFunc(units, func(x, y v1alpha1.QueueUnit) int {
-		return cmp.Compare(ended(&x), ended(&y))
+	b.Bound, b.Looked = more, len(rows)
+	rows = slices.DeleteFunc(rows, func(r screen.Row) bool {
+		return !strings.Contains(strings.ToLower(r.Namespace+"/"+r.Unit+" "+r.Job), b.Text)
 	})
-	for i := range units {
-		u := &units[i]
-		job := answers.JobOf(u)
-		if len(b.Jobs) == mostFound || !strings.Contains(strings.ToLower(u.Namespace+"/"+u.Name+" "+job), b.Text) {
-			continue
-		}
-		b.Jobs = append(b.Jobs, jobHit{
-			Namespace: u.Namespace, Unit: u.Name, Link: jobLink(u.Namespace, u.Name), Job: job, State: screen.State(u),
-			Queue: queueOf(u),
-		})
+	slices.SortStableFunc(rows, func(x, y screen.Row) int { return cmp.Compare(ended(&x), ended(&y)) })
+	for _, r := range rows[:min(len(rows), mostFound)] {
+		b.Jobs = append(b.Jobs, jobHit{r, jobLink(r.Namespace, r.Unit)})
 	}
 	return note
+}
+
+// ended jobs come last.
+func ended(r *screen.Row) int {
+	if unitstate.State(r.State).Over() {
+		return 1
+	}
+	return 0
 }
