@@ -21,6 +21,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
@@ -37,6 +38,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -222,6 +224,19 @@ func (x *tab) size(width, height int64, scale float64, scheme string) {
 			})
 			return chromedp.Void{}, err
 		})
+}
+
+// ahead sets the browser's clock forward, for documents that are loaded from now on.
+func (x *tab) ahead(by time.Duration) {
+	x.Helper()
+	script := fmt.Sprintf(`(() => { const Real = Date, by = %d; globalThis.Date = class extends Real {
+		constructor(...of) { if (of.length) super(...of); else super(Real.now() + by) }
+		static now() { return Real.now() + by } } })()`, by.Milliseconds())
+	x.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return chromedp.Void{}, err
+	})
 }
 
 // picture writes what a person sees of the whole page, with 256 colours.

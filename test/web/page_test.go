@@ -55,6 +55,14 @@ func firm(t *testing.T, waiting int, of string) (*factstest.World, string) {
 	return world, serve(t, &factstest.Person{World: world, Of: of}, factstest.NewClock())
 }
 
+// person of a name: "lead" may read two namespaces.
+func person(world *factstest.World, name string) *factstest.Person {
+	if name == "lead" {
+		return &factstest.Person{World: world, Of: "red", Also: []string{"blue"}}
+	}
+	return &factstest.Person{World: world, Of: name}
+}
+
 // audit is what axe-core finds on the page: each violation in a line.
 const audit = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then((r) =>
 	r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary)))`
@@ -159,9 +167,7 @@ func TestServersStop(t *testing.T) {
 	x.until(`document.body.innerText.includes('192.0.2.1:6443')`)
 	require.Equal(t, 1, evaluate[int](x, "document.querySelectorAll('.error').length"))
 	world.Stop(nil)
-	x.until(`document.body.innerText.includes('QuotaExhausted') && !document.querySelector('.error')`)
-	world.Finish() // the job of the page
-	x.until(`document.body.innerText.includes('Gone, or never there')`)
+	x.until(`document.querySelector('.why') && !document.querySelector('.error')`)
 
 	url, stop := start(t, &factstest.Person{World: world}, factstest.NewClock())
 	y := open(t, browser, url)
@@ -169,6 +175,74 @@ func TestServersStop(t *testing.T) {
 	stop()
 	y.until(`document.getElementById('live').textContent.startsWith('Not live')`)
 	require.Contains(t, y.text("#main"), "Quotas")
+}
+
+// An object that is deleted while its page is open leaves neither old facts nor buttons. A late press says so.
+func TestGoneWhileOpen(t *testing.T) {
+	browser := newBrowser(t)
+	world, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	x.at("/jobs/red/job-000000")
+	x.until(`document.getElementById('live').textContent === 'Live' && document.querySelector('.actions') !== null`)
+	world.Finish()
+	x.until(`document.body.innerText.includes('Gone, or never there')`)
+	require.Equal(t, 1, evaluate[int](x, "document.querySelectorAll('.error').length"))
+	require.Equal(t, 0, evaluate[int](x, "document.querySelectorAll('.actions, .why, .timeline').length"))
+
+	x.at("/jobs/blue/job-000001")
+	// Nobody looks, so the page asks nothing.
+	evaluate[any](x, `Object.defineProperty(document, 'hidden', {value: true})
+		document.dispatchEvent(new Event('visibilitychange')); null`)
+	world.Finish()
+	x.do(chromedp.Click(".actions button"))
+	x.until(`document.querySelector('[role=alert]')?.innerText.includes('not found')`)
+}
+
+// The server's time counts: ages and times are right though the browser's clock is an hour ahead.
+func TestClockOfTheBrowser(t *testing.T) {
+	browser := newBrowser(t)
+	clock := factstest.NewClock()
+	x := open(t, browser, serve(t, &factstest.Person{World: factstest.Firm(3)}, clock))
+	x.ahead(time.Hour)
+	x.at("/queues/work")
+	require.Greater(t, evaluate[int64](x, "Date.now()"), time.Now().Add(50*time.Minute).UnixMilli())
+	asOf := func() time.Duration {
+		at, err := time.Parse(time.RFC3339, evaluate[string](x, "document.querySelector('.asof time').dateTime"))
+		require.NoError(t, err)
+		return clock.Since(at).Abs()
+	}
+	require.Less(t, asOf(), patience)
+	age, err := time.ParseDuration(evaluate[string](x, "document.querySelector('tbody tr').cells[5].innerText"))
+	require.NoError(t, err)
+	require.Less(t, clock.Since(factstest.Now)-(age-time.Minute), patience, "job-000000 was created a minute before")
+	x.until(`document.getElementById('live').textContent === 'Live'`)
+	x.at("/jobs/red/job-000000")
+	require.Less(t, asOf(), patience)
+	require.Contains(t, x.text(".why"), "About 10:10 (in 4")
+}
+
+// A filter is in the URL, so that it can be sent to somebody, and the browser's way back undoes it.
+func TestFilters(t *testing.T) {
+	browser := newBrowser(t)
+	_, url := firm(t, 3, "")
+	x := open(t, browser, url)
+	x.at("/queues/work")
+	for field, c := range map[string]struct{ value, has, hasNot string }{
+		"namespace": {"blue", "blue/job-000001", "red/job-000000"},
+		"quota":     {"red", "red/job-000000", "blue/job-000001"},
+		"kind":      {"job", "red/job-000000", "no such text"},
+		"reason":    {"Backoff", "None of 3 jobs matches", "red/job-000000"},
+		"text":      {"000001", "blue/job-000001", "red/job-000000"},
+	} {
+		x.at("/queues/work")
+		x.do(chromedp.Focus("#"+field), chromedp.SendKeys("#"+field, c.value+"\r"))
+		x.until(fmt.Sprintf(`new URLSearchParams(location.search).get(%q) === %q && document.body.innerText.includes(%q)`,
+			field, c.value, c.has))
+		require.NotContains(t, x.text("main"), c.hasNot)
+		evaluate[any](x, "setTimeout(() => history.back()); null")
+		x.until(`location.search === '' && ['red/job-000000', 'blue/job-000001'].every((j) =>
+			document.body.innerText.includes(j))`)
+	}
 }
 
 // Everything can be done with the keyboard: each link and field is reached in the order of the page, and is seen to be.
@@ -214,8 +288,8 @@ func TestButtons(t *testing.T) {
 	require.Empty(t, x.heard())
 }
 
-// Three persons: an operator, somebody of one namespace, and somebody without rights.
-func TestThreePersons(t *testing.T) {
+// Persons: an operator, somebody of one namespace, a lead of two, and somebody without rights.
+func TestPersons(t *testing.T) {
 	long(t)
 	browser := newBrowser(t)
 	for of, c := range map[string]struct {
@@ -225,10 +299,12 @@ func TestThreePersons(t *testing.T) {
 		"red": {
 			[]string{"train-large", "(another namespace)"}, []string{"job-000001", "root-quota", "Set priority"},
 		},
+		"lead": {
+			[]string{"train-large", "job/report", "all namespaces that you may see"}, []string{"root-quota", "Set priority"},
+		},
 		factstest.Nobody: {[]string{"You may not see this"}, []string{"train-large", "job-00000", "root-quota"}},
 	} {
-		_, url := firm(t, 3, of)
-		x := open(t, browser, url)
+		x := open(t, browser, serve(t, person(factstest.Firm(3), of), factstest.NewClock()))
 		var all strings.Builder
 		for _, path := range []string{"/quotas", "/queues", "/queues/work", "/jobs/red/eval", "/history", "/search?q=r"} {
 			x.at(path)
@@ -352,6 +428,14 @@ func TestAllPictures(t *testing.T) {
 				x.until(`document.getElementById('live').textContent === 'Live'`)
 				x.picture(filepath.Join(pictures, fmt.Sprintf("%s-%s-%s.png", name, size, scheme)))
 			}
+		}
+	}
+	for _, of := range []string{"red", "lead", factstest.Nobody} {
+		x := open(t, browser, serve(t, person(factstest.Firm(7), of), factstest.NewClock()))
+		for _, name := range []string{"quotas", "queue", "job"} {
+			x.size(1280, 800, 1, "light")
+			x.at(paths[name])
+			x.picture(filepath.Join(pictures, fmt.Sprintf("%s-of-%s.png", name, of)))
 		}
 	}
 }

@@ -53,5 +53,4 @@
   document.addEventListener('visibilitychange', connect);
   window.addEventListener('pagehide', close);
   window.addEventListener('pageshow', connect);
-  window.addEventListener('popstate', refresh);
 })();

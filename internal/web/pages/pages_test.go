@@ -204,6 +204,15 @@ func TestFiltersOfALine(t *testing.T) {
 	}
 }
 
+// All times of a page are UTC, wherever its server is.
+func TestTimesOfAServerElsewhere(t *testing.T) {
+	here, elsewhere := siteOf(t, factstest.Firm(3), ""), siteOf(t, factstest.Firm(3), "")
+	elsewhere.Clock = testclock.NewFakeClock(factstest.Now.In(time.FixedZone("elsewhere", -9*60*60)))
+	for _, path := range []string{"/jobs/red/job-000000", "/queues/work", "/history", "/quotas"} {
+		require.Equal(t, get(here, path).Body.String(), get(elsewhere, path).Body.String(), path)
+	}
+}
+
 func TestActions(t *testing.T) {
 	for _, c := range []struct {
 		of, form, want string
@@ -216,6 +225,7 @@ func TestActions(t *testing.T) {
 		{"", "verb=move&queue=", "want the name of a queue"},
 		{"", "verb=uninstall", "no button has this name"},
 		{"blue", "verb=hold", "may not read queueunits"},
+		{"none", "verb=hold", "may not read queueunits"},
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/jobs/red/eval", strings.NewReader(c.form))

@@ -81,7 +81,7 @@ type queueBody struct {
 	From, To int
 	// Previous and Next are URLs; empty at an end.
 	Previous, Next string
-	// Looked is how many units a filter looked at, if there are more.
+	// Looked is how many units a filter looked at; 0 without a filter.
 	Looked   int
 	Admitted []admittedRow
 	More     bool
@@ -189,7 +189,7 @@ func (b *queueBody) turn(query url.Values) {
 	if b.To < b.Total {
 		b.Next = link(b.To)
 	}
-	if !b.Filter.all() && b.To < b.Total {
+	if !b.Filter.all() {
 		b.Looked = b.To - b.From
 	}
 }
