@@ -177,11 +177,6 @@ var rules = []rule{
 		},
 	},
 	{
-		name:      "a picture depends on its values alone",
-		in:        below("internal/draw"),
-		forbidden: func(p string) bool { return !standard(p) },
-	},
-	{
 		name:      "only internal/quota, pkg/plugin and pkg/scheduler know Koordinator's code",
 		in:        not(below("internal/quota", "pkg/plugin", "pkg/scheduler", "test")),
 		forbidden: below("github.com/koordinator-sh/koordinator/pkg", "github.com/koordinator-sh/koordinator/cmd"),

@@ -24,7 +24,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/draw"
+	"github.com/koord-jobqueue/koord-jobqueue/hack/generate/draw"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"

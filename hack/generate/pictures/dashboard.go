@@ -23,7 +23,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/draw"
+	"github.com/koord-jobqueue/koord-jobqueue/hack/generate/draw"
 )
 
 // answers of the queries of the dashboard about a demo; a test in test/alerts writes them.

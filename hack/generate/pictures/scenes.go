@@ -24,7 +24,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/draw"
+	"github.com/koord-jobqueue/koord-jobqueue/hack/generate/draw"
 )
 
 // Write the pictures of the documentation into a directory, each as NAME.svg.

@@ -112,7 +112,9 @@ func (c *Chart) most() float64 {
 	most := 0.0
 	for _, l := range c.Lines {
 		for _, v := range l.Points {
-			most = max(most, bounded(v))
+			if v > most { // NaN is not
+				most = v
+			}
 		}
 	}
 	if most == 0 {
@@ -145,7 +147,7 @@ func (l *Line) paths(x, y, width, most float64) (paths []string) {
 			continue
 		}
 		at := x + width*float64(i)/float64(max(len(l.Points)-1, 1))
-		path = append(path, fmt.Sprintf("%g,%g", tenth(at), tenth(y+chartHeight*(1-bounded(v)/most))))
+		path = append(path, fmt.Sprintf("%g,%g", tenth(at), tenth(y+chartHeight*(1-v/most))))
 	}
 	end()
 	return paths
@@ -170,7 +172,7 @@ func (c *Chart) table() (rows [][]string) {
 		var some []float64
 		for _, v := range l.Points {
 			if !math.IsNaN(v) {
-				some = append(some, bounded(v))
+				some = append(some, v)
 			}
 		}
 		row := []string{c.Title, l.Name}

@@ -14,11 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package draw makes pictures of values: a timeline of a job by cause, and a tree of quotas. Equal values give equal
-// bytes. The page and the documentation show the same pictures.
+// Package draw makes pictures of the documentation: a timeline of a job by cause, a tree of quotas, and charts. Equal
+// values give equal bytes. A picture is a file of its own, which a page of Markdown shows as an image. So its names are
+// part of it, and it has a fixed width. Each picture has a title, and a table that says the same.
 //
-// A picture is SVG without scripts, style attributes and references. Colours are CSS classes, so a page with a strict
-// Content-Security-Policy serves Style as a file. Each picture has a title, and a table that says the same.
+// Charts of the page of kubectl jobqueue web are others: internal/web/charts.
 package draw
 
 import (
@@ -32,10 +32,10 @@ import (
 	"unicode/utf8"
 )
 
-// Style has the colours of all pictures, for light and dark screens.
+// style has the colours of all pictures, for light and dark screens.
 //
 //go:embed draw.css
-var Style string
+var style string
 
 // Picture is what one drawing shows.
 type Picture struct {
@@ -48,20 +48,14 @@ type Picture struct {
 	shapes        bytes.Buffer
 }
 
-// Inline is the picture for an HTML page that has Style. Its text has the colour of the page.
-func (p *Picture) Inline() []byte { return p.svg("", "") }
-
-// File is the picture as a file of its own, with Style and a background.
+// File is the picture with its colours and a background.
 func (p *Picture) File() []byte {
-	return p.svg(` xmlns="http://www.w3.org/2000/svg"`,
-		fmt.Sprintf("<style>\n%s</style>\n<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", Style, p.width, p.height))
-}
-
-func (p *Picture) svg(namespace, before string) []byte {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `<svg%s class="draw" role="img" viewBox="0 0 %d %d" width="%d" height="%d">`+"\n",
-		namespace, p.width, p.height, p.width, p.height)
-	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n%s", escape(p.Title), escape(p.text()), before)
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="draw" role="img" viewBox="0 0 %d %d" width="%d" `+
+		`height="%d">`+"\n", p.width, p.height, p.width, p.height)
+	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n", escape(p.Title), escape(p.text()))
+	fmt.Fprintf(&out, "<style>\n%s</style>\n", style)
+	fmt.Fprintf(&out, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", p.width, p.height)
 	out.Write(p.shapes.Bytes())
 	out.WriteString("</svg>\n")
 	return out.Bytes()
@@ -82,7 +76,7 @@ func (p *Picture) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// escape makes text of a user fit for XML.
+// escape makes text fit for XML.
 func escape(text string) string {
 	var out bytes.Buffer
 	if err := xml.EscapeText(&out, []byte(text)); err != nil {
@@ -107,17 +101,6 @@ func widthOf(text string) float64 { return charWidth * float64(utf8.RuneCountInS
 // number with two places at most.
 func number(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
-}
-
-// most is beyond every quantity of Kubernetes that a reader tells from another one.
-const most = 1e12
-
-// bounded is an amount that can be drawn. A value that is no number counts as 0.
-func bounded(v float64) float64 {
-	if math.IsNaN(v) {
-		return 0
-	}
-	return min(max(v, 0), most)
 }
 
 func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -18,7 +18,6 @@ package draw
 
 import (
 	"cmp"
-	"math"
 	"strings"
 )
 
@@ -47,21 +46,6 @@ type Tree struct {
 	Levels []Level
 }
 
-// cleaned has amounts that can be drawn. A bound that is negative, or no number, is none.
-func (l Level) cleaned() Level {
-	for _, bound := range []*float64{&l.Min, &l.Share, &l.Max} {
-		if *bound < 0 {
-			*bound = math.NaN()
-		}
-		*bound = min(*bound, most)
-	}
-	for _, amount := range []*float64{&l.Used, &l.Reserved, &l.Leaving, &l.Claimed} {
-		*amount = bounded(*amount)
-	}
-	l.Depth = min(max(l.Depth, 0), deepest)
-	return l
-}
-
 // Sizes of a tree.
 const (
 	treeWidth  = 760
@@ -74,7 +58,6 @@ const (
 	treeRow    = 34
 	barHeight  = 16
 	treeIndent = 14
-	deepest    = 6 // levels below are indented no further
 	treeName   = 26
 )
 
@@ -98,27 +81,23 @@ func Trees(title string, trees ...*Tree) *Picture {
 		p.Header = append([]string{"moment"}, p.Header...)
 	}
 	p.treeLegend()
-	levels := make([][]Level, len(trees))
 	longest := 0.0
-	for i, t := range trees {
-		for _, l := range t.Levels {
-			levels[i] = append(levels[i], l.cleaned())
-		}
-		longest = max(longest, longestOf(levels[i]))
+	for _, t := range trees {
+		longest = max(longest, longestOf(t.Levels))
 	}
 	scale := treeBar / cmp.Or(longest, 1)
-	for i, t := range trees {
+	for _, t := range trees {
 		if t.Title != "" {
 			p.label("name", "start", 8, float64(p.height+14), t.Title)
 			p.height += treeTitle
 		}
-		for j := range levels[i] {
-			row := t.row(&levels[i][j])
+		for j := range t.Levels {
+			row := t.row(&t.Levels[j])
 			if len(trees) > 1 {
 				row = append([]string{t.Title}, row...)
 			}
 			p.Rows = append(p.Rows, row)
-			p.level(&levels[i][j], float64(p.height+6), scale)
+			p.level(&t.Levels[j], float64(p.height+6), scale)
 			p.height += treeRow
 		}
 	}
