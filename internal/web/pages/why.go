@@ -167,7 +167,7 @@ func (n *mentions) linked(text string) (all []piece) {
 	return all
 }
 
-// row links the cells that are nothing but a name.
+// row links each cell that is a name as a whole.
 func (n *mentions) row(header, cells []string) (row []piece) {
 	for i, text := range cells {
 		label := strings.TrimSuffix(cells[0], ":")
