@@ -109,6 +109,11 @@ func TestAccessibility(t *testing.T) {
 					require.Empty(x, found, "%s, %s, %s", name, size, scheme)
 					wide := evaluate[int](x, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
 					require.LessOrEqual(x, wide, 0, "%s, %s: the page is wider than its window", name, size)
+					if size == "telephone" {
+						hidden := evaluate[int](x, `[...document.querySelectorAll('.cards')].filter((c) =>
+						c.parentElement.scrollWidth > c.parentElement.clientWidth).length`)
+						require.Zero(x, hidden, "%s: a part of a list can only be seen by scrolling sideways", name)
+					}
 				}
 			}
 		}
@@ -410,7 +415,11 @@ func TestPictures(t *testing.T) {
 	for _, name := range []string{"quotas", "job"} {
 		x.at(paths[name])
 		x.until(`document.getElementById('live').textContent === 'Live'`)
-		x.picture(filepath.Join("..", "..", "docs", "images", "page-"+name+".png"))
+		file := filepath.Join("..", "..", "docs", "images", "page-"+name+".png")
+		x.picture(file)
+		written, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Less(t, written.Size(), int64(200_000), file)
 	}
 }
 

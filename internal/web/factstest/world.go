@@ -244,11 +244,15 @@ func (p *Person) may(namespace, resource string) error {
 	switch {
 	case p.down != nil:
 		return p.down
-	case p.Of == "" || namespace == p.Of || slices.Contains(p.Also, namespace):
+	case p.sees(namespace):
 		return nil
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: visibility.GroupName, Resource: resource}, "",
 		fmt.Errorf("the user of namespace %s may not read %s of namespace %q", p.Of, resource, namespace))
+}
+
+func (p *Person) sees(namespace string) bool {
+	return p.Of == "" || namespace == p.Of || slices.Contains(p.Also, namespace)
 }
 
 // Namespace implements facts.Source.
@@ -327,7 +331,7 @@ func (p *Person) Line(
 func (p *Person) place(i int) visibility.WaitingUnit {
 	u := p.waiting[i]
 	w := visibility.WaitingUnit{Position: count(i + 1), Requested: resources("4", "1")}
-	if p.Of == "" || u.Namespace == p.Of {
+	if p.sees(u.Namespace) {
 		created := u.CreationTimestamp
 		w.Kind, w.Job = "Job.v1.batch", u.Spec.ConsumerRef.Name
 		w.Namespace, w.Name, w.Quota, w.QueuedAt, w.Reason = u.Namespace, u.Name, u.Namespace, &created, "QuotaExceeded"
@@ -340,9 +344,8 @@ func (p *Person) place(i int) visibility.WaitingUnit {
 func (p *Person) Jobs(_ context.Context, q *unitlist.Query, limit int) (rows []screen.Row, more bool, err error) {
 	all, err := ask(p, cmp.Or(q.Namespace, p.Of), "units", func() (rows []screen.Row) {
 		for _, u := range slices.Concat(p.admitted, p.waiting) {
-			sees := p.Of == "" || u.Namespace == p.Of || slices.Contains(p.Also, u.Namespace)
-			if sees && (q.Namespace == "" || q.Namespace == u.Namespace) && (q.Queue == "" || q.Queue == u.Spec.Queue) &&
-				slices.Contains(q.States, unitstate.State(screen.State(u))) {
+			if p.sees(u.Namespace) && (q.Namespace == "" || q.Namespace == u.Namespace) &&
+				(q.Queue == "" || q.Queue == u.Spec.Queue) && slices.Contains(q.States, unitstate.State(screen.State(u))) {
 				rows = append(rows, screen.RowOfObject(u))
 			}
 			if len(rows) > limit {

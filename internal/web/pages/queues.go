@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
@@ -108,7 +109,12 @@ func queuePage(q *question) (*view, error) {
 	if err := body.line(q); err != nil {
 		return nil, err
 	}
-	queues, note, err := scoped(q, func(string) ([]visibility.Queue, error) { return q.Queues(q.Context, "") })
+	queues, err := q.Queues(q.Context, "")
+	note := ""
+	if apierrors.IsForbidden(err) && q.Namespace() != "" {
+		queues, err = q.Queues(q.Context, q.Namespace())
+		note = ofOneNamespace(q)
+	}
 	if err == nil {
 		if i := slices.IndexFunc(queues, func(x visibility.Queue) bool { return x.Name == name }); i >= 0 {
 			body.Queue = &queues[i]
@@ -213,10 +219,13 @@ func (b *queueBody) admitted(q *question) (note string) {
 	return note
 }
 
-// alsoJobs is the note of a page of which the jobs have a wider scope than the rest.
+// alsoJobs is the note of a page of which the jobs may have a wider scope than the rest.
 func alsoJobs(note, ofJobs string) string {
-	if note != "" && ofJobs == "" {
-		note += " Jobs are listed from all namespaces that you may see."
+	switch {
+	case note == "":
+		return ofJobs
+	case ofJobs == "":
+		return note + " Jobs are listed from all namespaces that you may see."
 	}
 	return note
 }

@@ -85,9 +85,13 @@ func scoped[T any](q *question, ask func(namespace string) (T, error)) (answer T
 		return answer, "Namespace " + chosen + " only.", err
 	case apierrors.IsForbidden(err) && q.Namespace() != "":
 		answer, err = ask(q.Namespace())
-		return answer, "You may read namespace " + q.Namespace() + ". The page shows what its jobs use.", err
+		return answer, ofOneNamespace(q), err
 	}
 	return answer, "", err
+}
+
+func ofOneNamespace(q *question) string {
+	return "You may read namespace " + q.Namespace() + ". The page shows what its jobs use."
 }
 
 func quotasPage(q *question) (*view, error) {
