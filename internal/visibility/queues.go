@@ -133,7 +133,7 @@ func (r *Reader) Line(ctx context.Context, queue string, page placesPage) (*v1al
 func (r *Reader) LocalLine(
 	ctx context.Context, namespace, queue string, page placesPage,
 ) (*v1alpha1.WaitingUnitList, error) {
-	in, may := func(v questions.View) bool { return v.InQueue(namespace, queue) }, r.mayRead(ctx, namespace)
+	in, may := func(v questions.View) bool { return v.InQueue(namespace, queue) }, mayRead(ctx, r, namespace)
 	return r.line(ctx, queue, page, "localqueues", in, func(p *questions.LineRow) v1alpha1.WaitingUnit {
 		if of, _, _ := strings.Cut(p.Key, "/"); !may(of) {
 			return v1alpha1.WaitingUnit{Position: count(p.Position), Requested: amounts(p.Request)}

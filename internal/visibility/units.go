@@ -93,11 +93,11 @@ func unitList(at time.Time, leads bool, rows []questions.UnitRow, meta metav1.Li
 
 // Unit is one unit. It names units of namespaces that the reader may read.
 func (r *Reader) Unit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
-	return unitFor(ctx, r, namespace, name, r.mayRead(ctx, namespace))
+	return unitFor(ctx, r, namespace, name, mayRead(ctx, r, namespace))
 }
 
 // mayRead says of the first few namespaces whether a reader of one may read the units of others.
-func (r *Reader) mayRead(ctx context.Context, namespace string) func(of string) bool {
+func mayRead(ctx context.Context, r *Reader, namespace string) func(of string) bool {
 	return holders.Once(namespace, func(of string) bool { return r.MayRead != nil && r.MayRead(ctx, of) })
 }
 
