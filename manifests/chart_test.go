@@ -158,8 +158,8 @@ func TestChartNamesThePage(t *testing.T) {
 	require.Equal(t, "page", d.Spec.Template.Spec.Volumes[1].Secret.SecretName)
 }
 
-// TestSchedulersAreNamedOnce: the policies let jobs name the schedulers that managed jobs may have.
-func TestSchedulersAreNamedOnce(t *testing.T) {
+// TestChartNamesSchedulersOnce: the policies let jobs name the schedulers that managed jobs may have.
+func TestChartNamesSchedulersOnce(t *testing.T) {
 	out, err := helmTemplate(t, []string{"image.registry=registry.example.com/queue", "managedJobs.schedulerNames={a,b}"})
 	require.NoError(t, err)
 	parameters := objects(t, []byte(out))["ConfigMap jobqueue-tenancy in koord-queue"]["data"].(map[string]any)

@@ -241,7 +241,7 @@ func faultOf(err error) *fault {
 			Help: "Choose a page above."}
 	case apierrors.IsForbidden(err):
 		f.Status, f.Title = http.StatusForbidden, "You may not see this"
-		f.Help = "Ask an operator for the role jobqueue-viewer, or choose a namespace that you may read."
+		f.Help = "Ask an operator for the role jobqueue-operator, or choose a namespace that you may read."
 	case apierrors.IsNotFound(err):
 		f.Status, f.Title = http.StatusNotFound, "Gone, or never there"
 		f.Help = "History has what was deleted. If another object of this name is created, the page shows it."
