@@ -70,7 +70,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 	if err != nil {
 		return answers.Unanswered(err)
 	}
-	units, err := reader.Units(ctx, namespace)
+	units, err := reader.Admitted(ctx, namespace)
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,11 @@ func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueU
 	return selected(ctx, r.Objects, client.InNamespace(namespace))
 }
 
+// Admitted returns the QueueUnits of a namespace, or of all, that hold quota.
+func (r *Reader) Admitted(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
+	return selected(ctx, r.Objects, client.InNamespace(namespace), HoldsQuota)
+}
+
 // selected returns the QueueUnits that options select, page by page.
 func selected(
 	ctx context.Context, from client.Reader, options ...client.ListOption,

@@ -40,6 +40,16 @@ const (
 	atATime = 10
 )
 
+// HoldsQuota selects units that hold quota. The API server leaves out those of all other phases.
+var HoldsQuota = client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", ""),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseEnqueued)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSchedFailed)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseTimeoutBackoff)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSucceed)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseFailed)),
+)}
+
 // concerned are the units that preemptions may be of. Where more than a page of units exist they are those that
 // preempt, and those that the records name.
 func concerned(

@@ -106,22 +106,12 @@ func (c *Cluster) Jobs(ctx context.Context, q *unitlist.Query, limit int) (rows 
 	return rows, more, err
 }
 
-// holds selects units that hold quota: those of all other phases are left out by the API server.
-var holds = fields.AndSelectors(
-	fields.OneTermNotEqualSelector("status.phase", ""),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseEnqueued)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSchedFailed)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseTimeoutBackoff)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSucceed)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseFailed)),
-)
-
 // Admitted implements Source.
 func (c *Cluster) Admitted(ctx context.Context, namespace string, limit int) (units []v1alpha1.QueueUnit, err error) {
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
 		err := c.Reader.Objects.List(ctx, list, client.InNamespace(namespace), client.Continue(token),
-			client.Limit(int64(min(page, limit-len(units)))), client.MatchingFieldsSelector{Selector: holds})
+			client.Limit(int64(min(page, limit-len(units)))), answers.HoldsQuota)
 		if err != nil {
 			return nil, err
 		}
