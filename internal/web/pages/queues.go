@@ -155,6 +155,12 @@ func (b *queueBody) line(q *question) error {
 	}
 	b.To = at
 	b.turn(q.query)
+	b.rows(q, found)
+	return nil
+}
+
+// rows of units, with the forecasts of the queue.
+func (b *queueBody) rows(q *question, found []visibility.WaitingUnit) {
 	var forecasts map[string]*visibility.Forecast
 	if len(found) > 0 {
 		forecasts = q.Forecasts(q.Context, b.Name)
@@ -173,7 +179,6 @@ func (b *queueBody) line(q *question) error {
 		}
 		b.Rows = append(b.Rows, row)
 	}
-	return nil
 }
 
 // turn makes the links to the pages before and behind.
