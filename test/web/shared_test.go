@@ -87,9 +87,9 @@ func TestShared(t *testing.T) {
 	x.until(`document.body.innerText.includes('red/job-000020') &&
 		!document.body.innerText.includes('red/job-000002')`)
 	x.at("/quotas?mine=red")
-	x.do(chromedp.SetValue("#resource", "cpu"))
-	evaluate[bool](x, `document.getElementById('resource').dispatchEvent(new Event('change', {bubbles: true}))`)
-	x.until(`document.querySelector('#resource [selected]').value === 'cpu'`)
+	x.do(chromedp.SetValue("#resource", "cpu"), chromedp.Click(".filter button"))
+	x.until(`location.search === '?mine=red&resource=cpu' &&
+		document.querySelector('#resource [selected]')?.value === 'cpu'`)
 	require.Contains(t, x.text("#main"), "You may read namespace red.")
 	x.size(360, 740, 2, "light")
 	wide := evaluate[int](x, "document.documentElement.scrollWidth - document.documentElement.clientWidth")

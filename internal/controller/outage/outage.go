@@ -35,8 +35,8 @@ import (
 // retryDelay is the time between two attempts while the API server does not answer.
 const retryDelay = 2 * time.Second
 
-// Retried is r, with its unanswered requests tried again after retryDelay. Other failures keep their growing waits. They
-// are the object's own, and must not take turns from others.
+// Retried is r, with its unanswered requests tried again after retryDelay. Other failures keep their growing waits:
+// they are the object's own, and must not take turns from others.
 func Retried(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, req)
