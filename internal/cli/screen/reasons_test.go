@@ -138,11 +138,13 @@ func shortagesOf() map[string]*Story {
 	full := of("QuotaExceeded", "", x("research", "max", "8", "6", "2", "2"))
 	full.Live.Status.Holders = heldBy("research", "research", map[string]string{"a": "3", "b": "2", "c": "1"}, "0")
 	ahead := x("company", "max", "20", "16", "4", "8")
-	ahead.ClaimedAhead, ahead.ClaimedBy = ptr.To(resource.MustParse("8")), "research/first"
+	ahead.ClaimedAhead, ahead.ClaimedBy = ptr.To(resource.MustParse("8")), "research/py-first"
 	blocked := of("BlockedByHead", "", ahead)
 	blocked.Live.Status.Position = 2
 	blocked.Live.Status.Holders = heldBy("company", "lab", map[string]string{"big": "12"}, "4")
-	blocked.Ahead = []visibility.WaitingUnit{{Position: 1, Namespace: "research", Name: "first", Requested: cpu("12")}}
+	blocked.Ahead = []visibility.WaitingUnit{{
+		Position: 1, Namespace: "research", Name: "py-first", Job: "first", Requested: cpu("12"),
+	}}
 	least := of("MinExceeded", "", x("research", "min", "6", "4", "2", "2"))
 	least.Live.Status.Holders = heldBy("research", "research", map[string]string{"serving": "4"}, "0")
 	large, above := x("research", "runtime", "2", "0", "2", "2"), x("company", "total", "20", "18", "2", "2")

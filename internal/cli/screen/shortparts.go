@@ -205,7 +205,7 @@ func (b *brief) ahead() {
 		w := &b.Ahead[i]
 		who := "a job of another namespace"
 		if w.Name != "" {
-			who = w.Namespace + "/" + w.Name
+			who = w.Namespace + "/" + cmp.Or(w.Job, w.Name)
 		}
 		if len(parts) < mostListed {
 			parts = append(parts, fmt.Sprintf("%s (%s)", who, amounts(w.Requested)))
