@@ -84,10 +84,17 @@ func TestShared(t *testing.T) {
 	world.Finish()
 	x.until(`!document.body.innerText.includes('red/job-000000')`)
 	x.do(chromedp.Focus("#text"), chromedp.SendKeys("#text", "job-00002\r"))
-	x.until(`document.body.innerText.includes('red/job-000020') &&
+	x.until(`location.search.includes('job-00002') && document.body.innerText.includes('red/job-000020') &&
 		!document.body.innerText.includes('red/job-000002')`)
 	x.at("/quotas?mine=red")
-	x.do(chromedp.SetValue("#resource", "cpu"), chromedp.Click(".filter button"))
+	x.until(`location.pathname === '/quotas' && document.getElementById('resource') !== null`)
+	// In one step: a live update between two would put a new form in place of this one.
+	evaluate[bool](x, `(() => {
+		const choice = document.getElementById('resource')
+		choice.value = 'cpu'
+		choice.form.querySelector('button').click()
+		return true
+	})()`)
 	x.until(`location.search === '?mine=red&resource=cpu' &&
 		document.querySelector('#resource [selected]')?.value === 'cpu'`)
 	require.Contains(t, x.text("#main"), "You may read namespace red.")
