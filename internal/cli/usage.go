@@ -18,6 +18,7 @@ package cli
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -70,7 +71,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 	if err != nil {
 		return answers.Unanswered(err)
 	}
-	units, err := reader.Admitted(ctx, namespace)
+	units, err := reader.Admitted(ctx, namespace, math.MaxInt)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/snapshot"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // page is the number of objects in one request.
@@ -99,27 +101,39 @@ func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
 
 // Units returns all QueueUnits of a namespace, or of all namespaces if it is empty.
 func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
-	return selected(ctx, r.Objects, client.InNamespace(namespace))
+	return selected(ctx, r.Objects, math.MaxInt, client.InNamespace(namespace))
 }
 
-// Admitted returns the QueueUnits of a namespace, or of all, that hold quota.
-func (r *Reader) Admitted(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
-	return selected(ctx, r.Objects, client.InNamespace(namespace), HoldsQuota)
+// Admitted returns the QueueUnits of a namespace, or of all, that hold quota, up to most of them.
+func (r *Reader) Admitted(ctx context.Context, namespace string, most int) ([]v1alpha1.QueueUnit, error) {
+	return selected(ctx, r.Objects, most, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: holdsQuota()})
 }
 
-// selected returns the QueueUnits that options select, page by page.
+// holdsQuota selects units of phases that hold quota. The API server leaves out the others.
+func holdsQuota() fields.Selector {
+	var others []fields.Selector
+	for _, phase := range unit.Phases() {
+		if !phase.Holds() {
+			others = append(others, fields.OneTermNotEqualSelector("status.phase", string(phase)))
+		}
+	}
+	return fields.AndSelectors(others...)
+}
+
+// selected returns the QueueUnits that options select, page by page, up to most of them.
 func selected(
-	ctx context.Context, from client.Reader, options ...client.ListOption,
+	ctx context.Context, from client.Reader, most int, options ...client.ListOption,
 ) ([]v1alpha1.QueueUnit, error) {
 	var units []v1alpha1.QueueUnit
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
-		err := from.List(ctx, list, append([]client.ListOption{client.Limit(page), client.Continue(token)}, options...)...)
+		size := client.Limit(int64(min(page, most-len(units))))
+		err := from.List(ctx, list, append([]client.ListOption{size, client.Continue(token)}, options...)...)
 		if err != nil {
 			return nil, err
 		}
 		units = append(units, list.Items...)
-		if token = list.Continue; token == "" {
+		if token = list.Continue; token == "" || len(units) >= most {
 			return units, nil
 		}
 	}
@@ -150,11 +164,11 @@ func (r *Reader) Unit(ctx context.Context, namespace, job string) (*v1alpha1.Que
 			return nil, fmt.Errorf("several jobs in namespace %q have that name; choose one of: %s", namespace, jobsOf(of))
 		}
 	}
-	unit := &v1alpha1.QueueUnit{}
+	u := &v1alpha1.QueueUnit{}
 	if (isUnit || kind == "") && name != "" {
-		err := r.Objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, unit)
+		err := r.Objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, u)
 		if err == nil || !apierrors.IsNotFound(err) {
-			return unit, err
+			return u, err
 		}
 	}
 	return nil, fmt.Errorf("no QueueUnit in namespace %q stands for job %q: is it of a managed kind, with a quota label "+

@@ -18,6 +18,7 @@ package answers
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 
@@ -40,16 +41,6 @@ const (
 	atATime = 10
 )
 
-// HoldsQuota selects units that hold quota. The API server leaves out those of all other phases.
-var HoldsQuota = client.MatchingFieldsSelector{Selector: fields.AndSelectors(
-	fields.OneTermNotEqualSelector("status.phase", ""),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseEnqueued)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSchedFailed)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseTimeoutBackoff)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseSucceed)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.PhaseFailed)),
-)}
-
 // concerned are the units that preemptions may be of. Where more than a page of units exist they are those that
 // preempt, and those that the records name.
 func concerned(
@@ -60,11 +51,11 @@ func concerned(
 	if err != nil || first.Continue == "" {
 		return first.Items, err
 	}
-	units, err := selected(ctx, from, client.InNamespace(namespace), client.MatchingFieldsSelector{
+	units, err := selected(ctx, from, math.MaxInt, client.InNamespace(namespace), client.MatchingFieldsSelector{
 		Selector: fields.OneTermNotEqualSelector(fieldTakes, ""),
 	})
 	if apierrors.IsBadRequest(err) { // a CustomResourceDefinition of an earlier release
-		return selected(ctx, from, client.InNamespace(namespace))
+		return selected(ctx, from, math.MaxInt, client.InNamespace(namespace))
 	}
 	if err != nil {
 		return nil, err

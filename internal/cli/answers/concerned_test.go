@@ -19,12 +19,14 @@ package answers
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -101,4 +103,40 @@ func TestConcernedAmongMany(t *testing.T) {
 	_, err := concerned(t.Context(), r, "", records)
 	require.NoError(t, err)
 	require.EqualValues(t, mostEvicted, gets.Load())
+}
+
+// A namespace keeps its own units when others are read, and a victim of a dry run is none of those that preempt.
+func TestNamesFromALargeCluster(t *testing.T) {
+	taker, waits := unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 1), unitOf("blue", "lost", v1alpha1.PhaseEnqueued, 1)
+	lost := evicted(waits, "True", "Reclaimed", reclaimedByBlue)
+	holder := unitOf("red", "holder", v1alpha1.PhaseRunning, 2)
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	r := Reader{Objects: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+			o, list := client.ListOptions{}, into.(*v1alpha1.QueueUnitList)
+			switch o.ApplyOptions(opts); {
+			case o.FieldSelector == nil:
+				list.Continue = "more"
+			case o.FieldSelector.Matches(fields.Set{"status.phase": "Running"}):
+				list.Items = []v1alpha1.QueueUnit{holder}
+			}
+			return nil
+		},
+	}).Build()}
+	q := &PreemptionQuery{Namespace: "blue"}
+	p, err := r.named(t.Context(), q, []v1alpha1.QueueUnit{taker, lost},
+		func() ([]v1alpha1.QueueUnit, error) { return r.Admitted(t.Context(), "", math.MaxInt) },
+		func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
+			return dryRunsOf(units, map[string]*visibility.DryRun{"taker": {Units: 1, Holds: []string{"holder/2"}}}, q)
+		})
+	require.NoError(t, err)
+	require.Len(t, p.Taking, 1)
+	require.Len(t, p.Taking[0].Victims, 1)
+
+	p, err = r.named(t.Context(), q, []v1alpha1.QueueUnit{taker, lost},
+		func() ([]v1alpha1.QueueUnit, error) { return concerned(t.Context(), r.Objects, "", nil) },
+		func(units []v1alpha1.QueueUnit) (*Preemptions, bool) { return preemptionsOf(units, nil, q) })
+	require.NoError(t, err)
+	require.Len(t, p.Taken, 1, "it is in no record, and preempts nobody")
 }

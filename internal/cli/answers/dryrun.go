@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -58,7 +59,8 @@ func (r *Reader) DryRun(ctx context.Context, q *PreemptionQuery) (*Preemptions, 
 			dry[string(l.UID)] = l.Status.DryRun
 		}
 	}
-	return r.named(ctx, q, units, nil, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
+	holders := func() ([]v1alpha1.QueueUnit, error) { return r.Admitted(ctx, "", math.MaxInt) }
+	return r.named(ctx, q, units, holders, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
 		return dryRunsOf(units, dry, q)
 	})
 }

@@ -27,6 +27,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
@@ -123,7 +125,8 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.named(ctx, q, units, records, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
+	everywhere := func() ([]v1alpha1.QueueUnit, error) { return r.lately(ctx, "") }
+	p, err := r.named(ctx, q, units, everywhere, func(units []v1alpha1.QueueUnit) (*Preemptions, bool) {
 		return preemptionsOf(units, records, q)
 	})
 	switch {
@@ -137,25 +140,47 @@ func (r *Reader) Preemptions(ctx context.Context, q *PreemptionQuery) (*Preempti
 	return p, nil
 }
 
-// named are the preemptions among units of a namespace. If they name others, all units that the caller may read count.
+// named are the preemptions among units of a namespace. If they name others, units of everywhere are read, too, as far
+// as the caller may.
 func (r *Reader) named(
-	ctx context.Context, q *PreemptionQuery, units []v1alpha1.QueueUnit, records []visibility.Record,
+	ctx context.Context, q *PreemptionQuery, units []v1alpha1.QueueUnit,
+	everywhere func() ([]v1alpha1.QueueUnit, error),
 	among func([]v1alpha1.QueueUnit) (p *Preemptions, complete bool),
 ) (*Preemptions, error) {
 	p, complete := among(units)
 	if q.Namespace == "" || complete {
 		return p, nil
 	}
-	all, err := concerned(ctx, r.Objects, "", records)
+	all, err := everywhere()
 	switch {
 	case err == nil:
-		p, _ = among(all)
+		p, _ = among(joined(units, all))
 	case apierrors.IsForbidden(err):
 		p.NamesHidden = true
 	default:
 		return nil, err
 	}
 	return p, nil
+}
+
+// joined are units of two lists, each once.
+func joined(units, others []v1alpha1.QueueUnit) []v1alpha1.QueueUnit {
+	known := sets.New[types.UID]()
+	return slices.DeleteFunc(slices.Concat(units, others), func(u v1alpha1.QueueUnit) bool {
+		again := known.Has(u.UID)
+		known.Insert(u.UID)
+		return again
+	})
+}
+
+// lately reads units that preemptions of a namespace, or of all, may be of: those of the latest evictions among them.
+func (r *Reader) lately(ctx context.Context, namespace string) ([]v1alpha1.QueueUnit, error) {
+	var records []visibility.Record
+	evictions := RecordQuery{Namespace: namespace, Event: visibility.RecordEvicted, Limit: mostEvicted}
+	if found, err := r.Records(ctx, &evictions); err == nil {
+		records = found.Items
+	}
+	return concerned(ctx, r.Objects, namespace, records)
 }
 
 // PreemptionOf is what a unit takes now, and the preemption since which it waits; nil where there is none. Units that
@@ -167,13 +192,9 @@ func (r *Reader) PreemptionOf(ctx context.Context, u *v1alpha1.QueueUnit) (*Taki
 	if !takes && lost == "" {
 		return nil, nil, nil
 	}
-	var records []visibility.Record
-	if found, err := r.Records(ctx, &RecordQuery{Event: visibility.RecordEvicted, Limit: mostEvicted}); err == nil {
-		records = found.Items
-	}
-	units, err := concerned(ctx, r.Objects, "", records)
+	units, err := r.lately(ctx, "")
 	if apierrors.IsForbidden(err) {
-		units, err = concerned(ctx, r.Objects, u.Namespace, records)
+		units, err = r.lately(ctx, u.Namespace)
 	}
 	if err != nil {
 		return nil, nil, err

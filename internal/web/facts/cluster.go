@@ -107,19 +107,8 @@ func (c *Cluster) Jobs(ctx context.Context, q *unitlist.Query, limit int) (rows 
 }
 
 // Admitted implements Source.
-func (c *Cluster) Admitted(ctx context.Context, namespace string, limit int) (units []v1alpha1.QueueUnit, err error) {
-	for token := ""; ; {
-		list := &v1alpha1.QueueUnitList{}
-		err := c.Reader.Objects.List(ctx, list, client.InNamespace(namespace), client.Continue(token),
-			client.Limit(int64(min(page, limit-len(units)))), answers.HoldsQuota)
-		if err != nil {
-			return nil, err
-		}
-		units = append(units, list.Items...)
-		if token = list.Continue; token == "" || len(units) >= limit {
-			return units, nil
-		}
-	}
+func (c *Cluster) Admitted(ctx context.Context, namespace string, limit int) ([]v1alpha1.QueueUnit, error) {
+	return c.Reader.Admitted(ctx, namespace, limit)
 }
 
 // Forecasts implements Source. Without the right to those of all namespaces it asks for those of the caller's.
