@@ -114,6 +114,7 @@ func namesOf(s *screen.Story) *mentions {
 	}
 	for i := range s.Ahead {
 		job(s.Ahead[i].Namespace, s.Ahead[i].Name, s.Ahead[i].Name)
+		job(s.Ahead[i].Namespace, s.Ahead[i].Job, s.Ahead[i].Name)
 	}
 	if s.Taking != nil {
 		for i := range s.Taking.Victims {

@@ -39,7 +39,7 @@ func TestLinksOfAText(t *testing.T) {
 			Shortages: []visibility.Shortage{{Level: "firm", ClaimedBy: "red/first", ClaimedIn: "gpu"}},
 			Holders:   &visibility.Holders{Units: []visibility.Holder{{Namespace: "red", Name: "eval-x1", Job: "eval"}}},
 		}},
-		Ahead: []visibility.WaitingUnit{{Position: 1}, {Namespace: "red", Name: "job.2"}},
+		Ahead: []visibility.WaitingUnit{{Position: 1}, {Namespace: "red", Name: "job.2", Job: "job"}},
 		Taken: &answers.Taken{Taker: &answers.Subject{Namespace: "blue", Unit: "own-x", Job: "job/own"}},
 	})
 	for text, want := range map[string]string{
@@ -50,6 +50,7 @@ func TestLinksOfAText(t *testing.T) {
 		"Nobody in queue work.":                 "Nobody in queue [work /queues/work].",
 		"Jobs of queue gpu claim 4 cpu.":        "Jobs of queue [gpu /queues/gpu] claim 4 cpu.",
 		"held by red/eval (4) and red/job.2.":   "held by [red/eval /jobs/red/eval-x1] (4) and [red/job.2 /jobs/red/job.2].",
+		"1 job: red/job (cpu: 4).":              "1 job: [red/job /jobs/red/job.2] (cpu: 4).",
 		"went to blue/job/own of quota blue.":   "went to [blue/job/own /jobs/blue/own-x] of quota blue.",
 		"red/evaluation, xred/eval, red/eval/":  "red/evaluation, xred/eval, red/eval/",
 		"quota , queue  ()":                     "quota , queue  ()",
