@@ -132,7 +132,7 @@ func (o *historyOptions) run(ctx context.Context) error {
 func (o *historyOptions) fromObject(
 	ctx context.Context, reader *answers.Reader, namespace string, missing error,
 ) error {
-	silent := answers.Unanswered(missing)
+	silent := answers.Unanswered(missing, o.all)
 	if o.query.Job == "" || o.all || o.output != "" {
 		return silent
 	}

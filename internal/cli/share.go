@@ -69,7 +69,7 @@ func quotasOf(ctx context.Context, c *connection, all bool) ([]visibility.Quota,
 	}
 	quotas, err := reader.Quotas(ctx, namespace)
 	if err != nil {
-		return nil, answers.Unanswered(err)
+		return nil, answers.Unanswered(err, all)
 	}
 	return quotas, nil
 }

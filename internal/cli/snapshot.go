@@ -119,7 +119,7 @@ func (o *snapshotOptions) run(ctx context.Context) error {
 func (o *snapshotOptions) facts(ctx context.Context, reader *answers.Reader, key []byte) error {
 	s, err := reader.Snapshot(ctx)
 	if err != nil {
-		_, err = fmt.Fprintln(o.streams.ErrOut, "Without facts of the scheduler:", answers.Unanswered(err))
+		_, err = fmt.Fprintln(o.streams.ErrOut, "Without facts of the scheduler:", answers.Unanswered(err, false))
 		return err
 	}
 	if key != nil {

@@ -69,7 +69,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 	from := to.Add(-time.Duration(o.since))
 	found, err := reader.Records(ctx, &answers.RecordQuery{Namespace: namespace, Quota: o.quota, Since: from})
 	if err != nil {
-		return answers.Unanswered(err)
+		return answers.Unanswered(err, o.all)
 	}
 	units, err := reader.Admitted(ctx, namespace, math.MaxInt)
 	if err != nil {

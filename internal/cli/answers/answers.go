@@ -365,13 +365,13 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) ([]visibility.Quo
 	}
 }
 
-// Unanswered names the aggregated API in an error. An error about a missing right gets the ways to ask without that
-// right.
-func Unanswered(err error) error {
+// Unanswered names the aggregated API in an error. If the right to ask about all namespaces is missing, it says what may
+// be asked without it.
+func Unanswered(err error, all bool) error {
 	switch {
 	case !apierrors.IsForbidden(err):
 		return fmt.Errorf("the aggregated API of koord-scheduler does not answer: %w", err)
-	case strings.Contains(err.Error(), "at the cluster scope"):
+	case all:
 		return fmt.Errorf("%w. Ask with --namespace and without -A, or with the role jobqueue-operator", err)
 	}
 	return err

@@ -76,7 +76,7 @@ func (o *queuesOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	queues, err := reader.Queues(ctx, namespace)
 	if err != nil {
-		return answers.Unanswered(err)
+		return answers.Unanswered(err, o.all)
 	}
 	switch o.format {
 	case "", "wide":

@@ -78,7 +78,7 @@ func ahead(
 	return units, int64(live.Status.Position) - 1 - int64(len(units))
 }
 
-// lost is the last eviction of a u.
+// lost is the last eviction of a unit; nil if the record has none.
 func lost(ctx context.Context, reader *answers.Reader, u *v1alpha1.QueueUnit) *visibility.Record {
 	q := &answers.RecordQuery{
 		Namespace: u.Namespace, Job: answers.JobOf(u), Event: visibility.RecordEvicted, Limit: 1,
