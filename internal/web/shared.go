@@ -57,7 +57,7 @@ type SharedOptions struct {
 	// token.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Open asks the API server who has a token.
-	Open  func(ctx context.Context, token string) (*callers.Caller, error)
+	Open  callers.Open
 	Clock clock.WithTicker
 }
 
@@ -127,13 +127,13 @@ func (o *SharedOptions) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	site.Shared = true
-	known := &callers.Known{Clock: o.Clock, Open: func(ctx context.Context, token string) (*callers.Caller, error) {
+	known := callers.New(o.Clock, func(ctx context.Context, token string) (*callers.Caller, error) {
 		c, err := o.Open(ctx, token)
 		if err == nil {
 			c = &callers.Caller{Name: c.Name, Source: &facts.Cached{Source: c.Source, Clock: o.Clock}}
 		}
 		return c, err
-	}}
+	})
 	mux := http.NewServeMux()
 	for _, path := range []string{"GET /healthz", "GET /readyz"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })

@@ -21,10 +21,9 @@ package callers
 import (
 	"context"
 	"crypto/sha256"
-	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/facts"
 )
@@ -44,61 +43,32 @@ type Caller struct {
 	Source facts.Source
 }
 
+// Open asks the API server who has a token. Its error is that of the API server.
+type Open func(ctx context.Context, token string) (*Caller, error)
+
 // Known keeps the callers of the last minutes.
 type Known struct {
-	// Open asks the API server who has a token. Its error is that of the API server.
-	Open  func(ctx context.Context, token string) (*Caller, error)
-	Clock clock.PassiveClock
-	lock  sync.Mutex
-	kept  map[[sha256.Size]byte]*entry
+	open Open
+	kept *cache.LRUExpireCache // callers by the hash of their token
 }
 
-type entry struct {
-	*Caller
-	used time.Time
+// New knows nobody.
+func New(c cache.Clock, open Open) *Known {
+	return &Known{open: open, kept: cache.NewLRUExpireCacheWithClock(most, c)}
 }
 
 // Of returns the caller who has a token. The API server is asked once while the entry stays, and then with each
 // question of the source. A token that it refuses gets no entry.
 func (k *Known) Of(ctx context.Context, token string) (*Caller, error) {
 	key := sha256.Sum256([]byte(token))
-	if c := k.use(key, nil); c != nil {
-		return c, nil
+	if kept, known := k.kept.Get(key); known {
+		k.kept.Add(key, kept, idle)
+		return kept.(*Caller), nil
 	}
-	c, err := k.Open(ctx, token)
+	c, err := k.open(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	return k.use(key, c), nil
-}
-
-// use returns the caller of an entry. It adds an entry for the opened caller if there is none.
-func (k *Known) use(key [sha256.Size]byte, opened *Caller) *Caller {
-	k.lock.Lock()
-	defer k.lock.Unlock()
-	now := k.Clock.Now()
-	oldest := key
-	for other, e := range k.kept {
-		if now.Sub(e.used) >= idle {
-			delete(k.kept, other)
-		} else if oldest == key || e.used.Before(k.kept[oldest].used) {
-			oldest = other
-		}
-	}
-	e := k.kept[key]
-	if e == nil {
-		if opened == nil {
-			return nil
-		}
-		if k.kept == nil {
-			k.kept = map[[sha256.Size]byte]*entry{}
-		}
-		if len(k.kept) >= most {
-			delete(k.kept, oldest)
-		}
-		e = &entry{Caller: opened}
-		k.kept[key] = e
-	}
-	e.used = now
-	return e.Caller
+	k.kept.Add(key, c, idle)
+	return c, nil
 }

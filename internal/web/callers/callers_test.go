@@ -30,13 +30,13 @@ import (
 // known opens each token as a caller of that name, and counts.
 func known() (k *Known, clock *testclock.FakeClock, opened map[string]int) {
 	clock, opened = testclock.NewFakeClock(time.Unix(1000, 0)), map[string]int{}
-	return &Known{Clock: clock, Open: func(_ context.Context, token string) (*Caller, error) {
+	return New(clock, func(_ context.Context, token string) (*Caller, error) {
 		opened[token]++
 		if token == "bad" {
 			return nil, errors.New("unknown")
 		}
 		return &Caller{Name: token}, nil
-	}}, clock, opened
+	}), clock, opened
 }
 
 func TestKnown(t *testing.T) {
@@ -57,14 +57,14 @@ func TestKnown(t *testing.T) {
 		require.EqualError(t, err, "unknown")
 	}
 	require.Equal(t, 2, opened["bad"], "a refusal is not kept")
-	require.Len(t, k.kept, 2)
+	require.Len(t, k.kept.Keys(), 2)
 
 	clock.Step(idle - 1)
 	require.Same(t, red, ask("red"))
-	clock.Step(1)
+	clock.Step(2)
 	require.Same(t, red, ask("red"))
-	require.Len(t, k.kept, 1, "blue asked for nothing since")
-	clock.Step(idle)
+	require.Len(t, k.kept.Keys(), 1, "blue asked for nothing since")
+	clock.Step(idle + 1)
 	require.NotSame(t, red, ask("red"))
 }
 
@@ -76,9 +76,9 @@ func TestTheLeastRecentlyUsedGoes(t *testing.T) {
 		require.NoError(t, err)
 		_, err = k.Of(t.Context(), "0")
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(k.kept), most)
+		require.LessOrEqual(t, len(k.kept.Keys()), most)
 	}
-	require.Len(t, k.kept, most)
+	require.Len(t, k.kept.Keys(), most)
 	for token, times := range map[string]int{"0": 1, "1": 2, "3": 1} {
 		_, err := k.Of(t.Context(), token)
 		require.NoError(t, err)
