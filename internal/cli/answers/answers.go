@@ -106,7 +106,8 @@ func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueU
 
 // Admitted returns the QueueUnits of a namespace, or of all, that hold quota, up to most of them.
 func (r *Reader) Admitted(ctx context.Context, namespace string, most int) ([]v1alpha1.QueueUnit, error) {
-	return selected(ctx, r.Objects, most, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: holdsQuota()})
+	return selected(ctx, r.Objects, most, client.InNamespace(namespace),
+		client.MatchingFieldsSelector{Selector: holdsQuota()})
 }
 
 // holdsQuota selects units of phases that hold quota. The API server leaves out the others.
@@ -365,8 +366,8 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) ([]visibility.Quo
 	}
 }
 
-// Unanswered names the aggregated API in an error. If the right to ask about all namespaces is missing, it says what may
-// be asked without it.
+// Unanswered names the aggregated API in an error. If the right to ask about all namespaces is missing, it says what
+// may be asked without it.
 func Unanswered(err error, all bool) error {
 	switch {
 	case !apierrors.IsForbidden(err):
