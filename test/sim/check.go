@@ -594,7 +594,7 @@ func (c *checker) order(ch *change) {
 	}
 	for _, o := range c.w.api.list(units) {
 		if o.key == ch.key || !rulebook.Waits(phaseOf(o)) || !fitsWhere(o, ch.after) || c.tainted[o.uid()] ||
-			d.pending[o.key] || o.rv > d.seen[units] || !c.unchanged(units, o.key, d.seen[units], 0) || !c.eligible(o, d) ||
+			d.pending[o.key] > 0 || o.rv > d.seen[units] || !c.unchanged(units, o.key, d.seen[units], 0) || !c.eligible(o, d) ||
 			d.waitsForNodes(o) {
 			continue
 		}

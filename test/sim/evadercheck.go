@@ -234,27 +234,32 @@ func (c *checker) withinMin(o *object, mine []string, held map[string]amounts, d
 
 func gangGroupOf(o *object) string { return unitOf(o).Annotations[v1alpha1.AnnotationGangGroup] }
 
+// charge is where a unit holds quota: its key and a quota. A unit that was made again may have held another one before.
+type charge struct{ key, quota string }
+
 // heldByUnits is the most that units can hold at each level, with their pods, for any state that a decision may have
 // known. It includes units to which the scheduler was giving quota then.
 func (c *checker) heldByUnits(d *decision) map[string]amounts {
-	most := map[string]amounts{}
-	at := map[string]string{}
-	look := func(o *object) {
-		if o != nil && holds(o) {
-			most[o.key], at[o.key] = most[o.key].each(heldOf(o), greatest), c.chargedTo(o)
-		}
+	most := map[charge]amounts{}
+	look := func(o *object, amount amounts) {
+		at := charge{o.key, c.chargedTo(o)}
+		most[at] = most[at].each(amount, greatest)
 	}
 	for _, o := range c.w.api.list(units) {
-		look(o)
-		if d.pending[o.key] || d.leader.flights[o.key] {
-			most[o.key], at[o.key] = most[o.key].each(askedBy(unitOf(o)), greatest), c.chargedTo(o)
+		if holds(o) {
+			look(o, heldOf(o))
+		}
+		if d.pending[o.key] > 0 || d.leader.flights[o.key] > 0 {
+			look(o, askedBy(unitOf(o)))
 		}
 	}
 	for _, ch := range slices.Backward(c.w.api.history[units]) {
 		if ch.rv <= d.seen[units] && ch.at.Before(d.at.Add(-2*c.w.plan.Deadline)) {
 			break
 		}
-		look(ch.before)
+		if ch.before != nil && holds(ch.before) {
+			look(ch.before, heldOf(ch.before))
+		}
 	}
 	// Deleted pods count in addition: the place of their successors is kept.
 	onNodes, leaving := map[string]amounts{}, map[string]amounts{}
@@ -262,7 +267,7 @@ func (c *checker) heldByUnits(d *decision) map[string]amounts {
 		pod := podOf(o)
 		key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
 		switch {
-		case pod.Spec.NodeName == "" || at[key] == "":
+		case pod.Spec.NodeName == "":
 		case pod.DeletionTimestamp != nil:
 			leaving[key] = leaving[key].plus(requestsOf(&pod.Spec), 1)
 		default:
@@ -270,9 +275,9 @@ func (c *checker) heldByUnits(d *decision) map[string]amounts {
 		}
 	}
 	sums := map[string]amounts{}
-	for key, amount := range most {
-		for _, level := range c.path(at[key]) {
-			sums[level] = sums[level].plus(amount.each(onNodes[key], greatest), 1).plus(leaving[key], 1)
+	for at, amount := range most {
+		for _, level := range c.path(at.quota) {
+			sums[level] = sums[level].plus(amount.each(onNodes[at.key], greatest), 1).plus(leaving[at.key], 1)
 		}
 	}
 	return sums
@@ -314,7 +319,7 @@ func (c *checker) keptForTakers(pod *object, d *decision) {
 	for _, uid := range slices.Sorted(maps.Keys(c.lost)) {
 		s := c.lost[uid]
 		o := c.w.api.get(units, s.key)
-		if o == nil || o.uid() != uid || s.by != d.leader || s.rv > d.seen[units] || d.pending[s.key] ||
+		if o == nil || o.uid() != uid || s.by != d.leader || s.rv > d.seen[units] || d.pending[s.key] > 0 ||
 			!c.stableTree(d) || !c.takesFor(o) {
 			continue
 		}

@@ -50,7 +50,7 @@ type decision struct {
 	seen    map[kind]int64
 	// leader is the run of the process that decided; pending are units of which it was writing then.
 	leader  *replica
-	pending map[string]bool
+	pending map[string]int
 	// got are versions of units that were read outside of its watch.
 	got map[string]int64
 	// uncounted, of a pod that is bound: it is not in used yet.
@@ -86,7 +86,7 @@ type replica struct {
 	armed   bool
 	wake    time.Time
 	sending *decision
-	flights map[string]bool
+	flights map[string]int
 	moved   bool // something was said about a unit since the places of units were checked last
 	// nodesFor is when it was told that a unit finds nodes, noNodesFor that it does not.
 	nodesFor, noNodesFor map[types.UID]time.Time
@@ -96,7 +96,7 @@ func (w *world) startScheduler(name string) *replica {
 	r := &replica{
 		process: w.newProcess(roleScheduler, name), seen: map[kind][]*stream{},
 		jobsByUID: map[types.UID]jobqueue.Job{}, queue: map[types.UID]*corev1.Pod{}, gated: map[types.UID]bool{},
-		reserved: map[types.UID]bool{}, flights: map[string]bool{}, nodesFor: map[types.UID]time.Time{},
+		reserved: map[types.UID]bool{}, flights: map[string]int{}, nodesFor: map[types.UID]time.Time{},
 		noNodesFor: map[types.UID]time.Time{}, turned: map[string]int64{},
 		left: map[types.UID]bool{},
 	}
@@ -354,7 +354,7 @@ func (r *replica) seenOf(k kind) int64 {
 func (r *replica) submit(w *statuswrite.Write) {
 	key, _ := w.Object()
 	if w.Decides() {
-		r.flights[key.String()] = true
+		r.flights[key.String()]++
 	}
 	r.send(w, r.decide(), 0)
 }
@@ -406,7 +406,9 @@ func (r *replica) answered(w *statuswrite.Write, d *decision, result statuswrite
 	r.moved = true
 	if result.Definite() || !w.Decides() {
 		if w.Decides() {
-			delete(r.flights, key.String())
+			if r.flights[key.String()]--; r.flights[key.String()] == 0 {
+				delete(r.flights, key.String())
+			}
 		}
 		r.engine.Engine.Settle(result)
 		r.poke()
