@@ -48,6 +48,8 @@ type spoils struct {
 	lost map[types.UID]*spoil
 	// vain is what was taken for nothing in a row, by the quota for which it was. All tenants have one namespace.
 	vain map[string]*inVain
+	// useful is the version of the last pod on a node for which the quota took.
+	useful map[string]int64
 }
 
 // spoil of a unit that takes: for which quota, and the leader that had others lose it, first with this version.
@@ -59,14 +61,18 @@ type spoil struct {
 	held bool
 }
 
+// inVain is what was taken for nothing in a row, at last for a job.
 type inVain struct {
+	job   types.UID
 	times int
 	at    time.Time
 	rv    int64
 	by    *replica
 }
 
-func newSpoils() spoils { return spoils{lost: map[types.UID]*spoil{}, vain: map[string]*inVain{}} }
+func newSpoils() spoils {
+	return spoils{lost: map[types.UID]*spoil{}, vain: map[string]*inVain{}, useful: map[string]int64{}}
+}
 
 // lostFor is the hold, as units name what they take, that a unit loses by this change because somebody takes it.
 func (c *checker) lostFor(ch *change) string {
@@ -105,15 +111,16 @@ func (c *checker) onSpoils(before *object, ch *change) {
 }
 
 // follow a unit for which somebody has lost quota. If it stops taking before it holds that, pods of others may have
-// stayed, which is not its fault. Quota that it gets later is not from its victims.
+// stayed, which is not its fault. Quota that it gets later is not from its victims. A unit that is held stops taking, for
+// good, though its status says what it took.
 func (c *checker) follow(s *spoil, ch *change) {
 	o := ch.after
-	if holds(o) || takes(o) {
+	if holds(o) || takes(o) && !setAside(unitOf(o)) {
 		s.held = holds(o)
 		return
 	}
 	if s.held {
-		c.forNothing(s, ch)
+		c.forNothing(s, o, ch)
 	}
 	delete(c.lost, o.uid())
 }
@@ -121,7 +128,7 @@ func (c *checker) follow(s *spoil, ch *change) {
 // goes: a unit that has taken is deleted.
 func (c *checker) goes(ch *change) {
 	if s := c.lost[ch.before.uid()]; s != nil {
-		c.forNothing(s, ch)
+		c.forNothing(s, ch.before, ch)
 	}
 	delete(c.lost, ch.before.uid())
 }
@@ -130,7 +137,7 @@ func (c *checker) goes(ch *change) {
 func (c *checker) lostBy(hold string, ch *change) {
 	var by []*object
 	for _, o := range c.w.api.list(units) {
-		if takes(o) && slices.Contains(unitOf(o).Status.Preemption.Holds, hold) {
+		if takes(o) && !setAside(unitOf(o)) && slices.Contains(unitOf(o).Status.Preemption.Holds, hold) {
 			by = append(by, o)
 		}
 	}
@@ -140,11 +147,14 @@ func (c *checker) lostBy(hold string, ch *change) {
 }
 
 // forNothing: others have lost what they held, and no pod of the unit was on a node.
-func (c *checker) forNothing(s *spoil, ch *change) {
+func (c *checker) forNothing(s *spoil, o *object, ch *change) {
 	if c.w.lease.holder != s.by {
 		return // another leader does not know what was for nothing
 	}
 	c.w.countFault("taken for nothing")
+	if c.useful[s.quota] > s.by.seenOf(pods) {
+		return // the leader may hear later that what another unit took was not for nothing
+	}
 	v := c.vain[s.quota]
 	if v == nil || v.by != s.by {
 		v = &inVain{by: s.by}
@@ -153,19 +163,21 @@ func (c *checker) forNothing(s *spoil, ch *change) {
 	if v.times > 0 && ch.at.Before(v.at.Add(v.pause()+2*mostSkew)) {
 		return // the taking is older, as of another unit of a gang group
 	}
-	v.times, v.at, v.rv = v.times+1, ch.at, ch.rv
+	v.job, v.times, v.at, v.rv = consumerOf(o), v.times+1, ch.at, ch.rv
 }
 
 // pause is how long nobody takes after the last time.
 func (v *inVain) pause() time.Duration { return min(vainPause<<min(v.times-1, 10), longestVain) }
 
-// spent: a pod is on a node.
+// spent: a pod is on a node. If its unit went while the pod was on its way, the leader may hear of the pod first.
 func (c *checker) spent(pod *object) {
 	job := c.standsFor(pod)
+	maps.DeleteFunc(c.vain, func(_ string, v *inVain) bool { return v.job == job && v.rv > v.by.seenOf(units) })
 	for uid, s := range c.lost {
 		if o := c.w.api.get(units, s.key); o != nil && o.uid() == uid && consumerOf(o) == job {
 			delete(c.lost, uid)
 			delete(c.vain, s.quota)
+			c.useful[s.quota] = pod.rv
 		}
 	}
 }
