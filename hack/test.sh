@@ -72,7 +72,7 @@ properties() {
   # shellcheck disable=SC2086 # one word for each package
   step "properties of the core, ${PROPERTY_CHECKS:=100000} checks each" \
     env RAPID_CHECKS="$PROPERTY_CHECKS" RAPID_SEED="$(seed pkg/core)" RAPID_NOFAILFILE=true \
-    "$GO" test -vet=off -timeout 60m $packages
+    "$GO" test -vet=off -timeout 120m $packages
 }
 
 # FUZZ_TIME of every target: a number of inputs, since the fuzzer may call it a failure when time ends while it works on one.

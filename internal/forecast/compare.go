@@ -19,6 +19,7 @@ package forecast
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/transition"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/virtual"
@@ -42,6 +43,8 @@ type Comparison struct {
 	Pairs []Pair
 	// EvictionsBefore and EvictionsAfter are their numbers in both worlds.
 	EvictionsBefore, EvictionsAfter int
+	// First are the first jobs in line that wait after the change and all that is decided at once, by queue.
+	First []Waits
 	// Past, Limits and Endless count units by what their run time rests on: past runs, their limit, or nothing. A unit
 	// that never holds quota has none.
 	Past, Limits, Endless int
@@ -58,6 +61,13 @@ type Pair struct {
 // zero if that does not happen.
 type Fate struct{ Start, Evicted time.Time }
 
+// Waits is a unit that waits, and why.
+type Waits struct {
+	Unit    *unit.Unit
+	Reason  unit.Reason
+	Message string
+}
+
 // Compare two worlds. The same unit runs for the same time in both.
 func Compare(c *Change) (*Comparison, error) {
 	before, err := c.play(c.Before, false)
@@ -68,7 +78,7 @@ func Compare(c *Change) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Comparison{EvictionsBefore: before.evictions, EvictionsAfter: after.evictions}
+	out := &Comparison{EvictionsBefore: before.evictions, EvictionsAfter: after.evictions, First: after.first}
 	for _, u := range c.After.Units {
 		p := Pair{
 			Unit: u, Holds: transition.StageOf(u) == transition.Admitted, New: before.ends.units[u.Key] == nil,
@@ -97,12 +107,16 @@ type fates struct {
 	ends      *ends
 	of        map[string]Fate
 	evictions int
+	first     []Waits
 }
 
 func (c *Change) play(facts *virtual.Facts, changed bool) (*fates, error) {
 	f := &fates{ends: newEnds(&Question{Facts: facts, Now: c.Now, Runs: c.Runs}), of: map[string]Fate{}}
 	f.ends.draw = middle
 	w := f.ends.worlds.Begin(f.ends.run, f)
+	if changed {
+		w.At(c.Now, f.firstInLine)
+	}
 	for {
 		if err := c.Step(changed, w.Now()); err != nil {
 			return nil, err
@@ -110,6 +124,19 @@ func (c *Change) play(facts *virtual.Facts, changed bool) (*fates, error) {
 		if w.Now().After(c.Until) || !w.Step() {
 			return f, nil
 		}
+	}
+}
+
+// firstInLine notes who waits at the front of each queue. Parked units are not in front of anybody.
+func (f *fates) firstInLine(state *admission.State) {
+	for _, q := range state.Queues() {
+		state.Line(q.Name, func(_ int, u *unit.Unit, open bool) bool {
+			if open {
+				reason, message, _ := state.Why(u.Key)
+				f.first = append(f.first, Waits{u, reason, message})
+			}
+			return !open
+		})
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/forecast"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Report is what changes. Times are in seconds from AsOf.
@@ -37,6 +38,8 @@ type Report struct {
 	Unchanged int     `json:"unchanged"`
 	Queues    []Queue `json:"queues"`
 	Evictions Counts  `json:"evictions"`
+	// First is the job of each queue that waits in front after the change, and why.
+	First []Waits `json:"first,omitempty"`
 	// Extended says that the scheduler has policies or an order of queues of its own, which are not compared.
 	Extended bool `json:"extended,omitempty"`
 }
@@ -46,6 +49,15 @@ type RunTimes struct {
 	Past    int `json:"past"`
 	Limits  int `json:"limits"`
 	Endless int `json:"endless"`
+}
+
+// Waits is a job that waits. Reason and Message are those of the condition Admitted.
+type Waits struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Queue     string `json:"queue"`
+	Reason    string `json:"reason"`
+	Message   string `json:"message"`
 }
 
 // Counts before the change and after it.
@@ -122,13 +134,16 @@ func Ask(q *Question) (*Report, error) {
 			continue
 		}
 		job := Job{Queue: p.Unit.Queue, Quota: p.Unit.Quota, After: q.fate(p.Holds, p.After), change: change}
-		job.Namespace, job.Name, _ = strings.Cut(p.Unit.Key, "/")
-		job.Name = cmp.Or(p.Unit.Consumer.Name, job.Name)
+		job.Namespace, job.Name = jobOf(p.Unit)
 		if !p.New {
 			before := q.fate(p.Holds, p.Before)
 			job.Before = &before
 		}
 		r.Jobs = append(r.Jobs, job)
+	}
+	for _, w := range c.First {
+		namespace, name := jobOf(w.Unit)
+		r.First = append(r.First, Waits{namespace, name, w.Unit.Queue, string(w.Reason), w.Message})
 	}
 	slices.SortFunc(r.Jobs, func(a, b Job) int {
 		return cmp.Or(
@@ -143,6 +158,11 @@ func Ask(q *Question) (*Report, error) {
 	}
 	slices.SortFunc(r.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	return r, nil
+}
+
+func jobOf(u *unit.Unit) (namespace, name string) {
+	namespace, name, _ = strings.Cut(u.Key, "/")
+	return namespace, cmp.Or(u.Consumer.Name, name)
 }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }

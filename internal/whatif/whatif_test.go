@@ -112,6 +112,14 @@ func line() *virtual.Facts {
 		job("n/second", "b", 6, time.Hour, 0))
 }
 
+// More capacity helps nobody whom the max of a quota keeps out. The report says so.
+func TestFirstInLine(t *testing.T) {
+	r := ask(t, line(), &Changes{Capacity: []string{"cpu=+100"}, Max: []string{"a=cpu=8"}}, false)
+	require.Equal(t, []Waits{{
+		Namespace: "n", Name: "first", Queue: "a", Reason: string(unit.ReasonQuotaExceeded), Message: "quota \"a\": cpu: request 6, free 0 (max 8, used 0, reserved 8); 6 must be freed",
+	}}, r.First)
+}
+
 func TestChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		change Changes

@@ -72,6 +72,10 @@ Run times: the median of past runs like them for 1 job, the time limit for 3.
 
 Unchanged: 2 jobs.
 
+First in line after the change:
+  QUEUE   JOB          WHY IT WAITS
+  q       blue/job-c   quota "q" level "root": cpu: request 4, free 0 (total 14, used 0, reserved 14); 4 must be freed
+
 Waits from now on, of jobs that start:
   QUEUE   JOBS   MEAN BEFORE   MEAN AFTER   LONGEST BEFORE   LONGEST AFTER
   q       2      60m           30m          60m              60m
@@ -191,7 +195,7 @@ func TestWhatIfProgress(t *testing.T) {
 	_, err := o.compare(t.Context(), q)
 	require.NoError(t, err)
 	require.Equal(t, "before the change: 60m of 24h after 3 s\nafter the change: 0s of 24h after 6 s\n"+
-		"after the change: 6h of 24h after 9 s\n", said.String())
+		"after the change: 60m of 24h after 9 s\n", said.String())
 	ctx, interrupt := context.WithCancel(t.Context())
 	o, q, _ = slow(t, func(n int) {
 		if n == 3 {

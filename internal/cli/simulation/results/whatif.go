@@ -27,8 +27,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/whatif"
 )
 
-// mostMoved is how many jobs have a row, unless all are asked for.
-const mostMoved = 40
+// mostMoved is how many jobs have a row, unless all are asked for; mostFirst how many queues say who is first in line.
+const mostMoved, mostFirst = 40, 10
 
 // WhatIf writes what changes: a row for each job that starts at another time, and one for each queue.
 func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
@@ -67,6 +67,7 @@ func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
 	if e := r.Evictions; e.Before+e.After > 0 {
 		p.Printf("Evictions: %d before, %d after.\n", e.Before, e.After)
 	}
+	first(p, r, all)
 	if len(r.Queues) > 0 {
 		rows, late := sums(r)
 		p.Printf("\nWaits from now on, of jobs that start:\n")
@@ -76,6 +77,26 @@ func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
 		}
 	}
 	return p.Err()
+}
+
+// first writes who waits at the front of each queue after the change, and why.
+func first(p *screen.Writer, r *whatif.Report, all bool) {
+	shown := r.First
+	if !all {
+		shown = shown[:min(len(shown), mostFirst)]
+	}
+	if len(shown) == 0 {
+		return
+	}
+	rows := [][]string{{"QUEUE", "JOB", "WHY IT WAITS"}}
+	for _, w := range shown {
+		rows = append(rows, []string{w.Queue, w.Namespace + "/" + w.Name, w.Message})
+	}
+	p.Printf("\nFirst in line after the change:\n")
+	p.Table(rows)
+	if n := len(r.First) - len(shown); n > 0 {
+		p.Printf("  and %d more: --all shows them\n", n)
+	}
 }
 
 // sums has the waits of each queue. late says whether some jobs start after the end.
