@@ -291,10 +291,12 @@ func preemptionsOf(
 	return p, complete
 }
 
-// taking is what a unit takes now. A decision ends with the admission of its unit.
+// taking is what a unit takes now. A decision ends with the admission of its unit. A unit on hold has given up, though its
+// status says what it took.
 func (c *preemptions) taking(u *v1alpha1.QueueUnit) (t Taking, selected bool) {
 	p := u.Status.Preemption
-	if p == nil || p.Attempts != u.Status.Attempts || !unit.Phase(u.Status.Phase).Waits() {
+	onHold := u.Spec.Active != nil && !*u.Spec.Active
+	if p == nil || onHold || p.Attempts != u.Status.Attempts || !unit.Phase(u.Status.Phase).Waits() {
 		return t, false
 	}
 	t = Taking{Subject: subjectOf(u), Victims: []Victim{}}

@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -67,6 +68,8 @@ func TestTaking(t *testing.T) {
 	again, over := unitOf("red", "again", v1alpha1.PhaseRunning, 3), unitOf("red", "over", v1alpha1.PhaseSucceed, 1)
 	taker := unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 1)
 	admitted := unitOf("blue", "taker", v1alpha1.PhaseRunning, 2)
+	onHold := *taker.DeepCopy()
+	onHold.Spec.Active = ptr.To(false)
 	waitsAgain := unitOf("blue", "taker", v1alpha1.PhaseEnqueued, 2)
 	for name, test := range map[string]struct {
 		taker  v1alpha1.QueueUnit
@@ -81,6 +84,7 @@ func TestTaking(t *testing.T) {
 		"a victim that was not read is a number": {taker: takes(taker, 1, "foreign/1", "other/1"), others: 2},
 		"a decision ends with the admission":     {taker: takes(admitted, 1, "gone/1")},
 		"a former decision is over":              {taker: takes(waitsAgain, 1, "gone/1")},
+		"a taker on hold takes no more":          {taker: takes(onHold, 1, "gone/1")},
 		"nothing is taken":                       {taker: takes(taker, 1)},
 		"the taker is in the queue": {
 			taker: takes(taker, 1, "holder/2"), query: PreemptionQuery{Queue: "blue"}, states: []VictimState{VictimHolds},
