@@ -40,8 +40,9 @@ const (
 	streamTime = 90 * time.Second
 	// requestTime bounds a whole request with its answer, and is longer than a stream.
 	requestTime = 2 * time.Minute
-	// mostHeader bounds the headers and the URL of a request, in bytes.
-	mostHeader = 32 << 10
+	// mostHeader bounds the headers and the URL of a request, in bytes. The headers have a token, and the cookies of a
+	// proxy have two more.
+	mostHeader = 64 << 10
 	// Open streams, and pages that are made at the same time.
 	streamsEach, streamsAll = 20, 400
 	pagesEach, pagesAll     = 8, 64

@@ -109,6 +109,14 @@ func (v *visit) text(r reply, status int) string {
 	return string(text)
 }
 
+// The headers of oauth2-proxy for a person in 200 groups: the cookies of its session, the groups, and a token.
+func TestHeadersOfManyGroups(t *testing.T) {
+	v := newVisit(t)
+	long := func(kibibytes int) string { return strings.Repeat("a", kibibytes<<10) }
+	v.text(v.ask(http.MethodGet, "/quotas", "of-red", "", "Cookie", "_oauth2_proxy="+long(25),
+		"X-Forwarded-Groups", long(7), "X-Forwarded-Access-Token", long(11)), http.StatusOK)
+}
+
 // Each request has the rights of its token, and no token is in an answer or in the log.
 func TestShared(t *testing.T) {
 	var log bytes.Buffer
