@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/callers"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/web/facts"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/web/factstest"
 )
 
@@ -56,9 +59,14 @@ type visit struct {
 
 func newVisit(t *testing.T) *visit {
 	t.Helper()
+	return newVisitOf(t, people)
+}
+
+func newVisitOf(t *testing.T, open callers.Open) *visit {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	shared, err := ListenShared(ctx, SharedOptions{
-		Address: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, Open: people, Clock: factstest.NewClock(),
+		Address: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, Open: open, Clock: factstest.NewClock(),
 	})
 	require.NoError(t, err)
 	served := make(chan error, 1)
@@ -193,6 +201,40 @@ func TestSharedEndsItsStreams(t *testing.T) {
 	for stream.Scan() {
 		require.NotContains(t, stream.Text(), "event: end")
 	}
+}
+
+// mortal is the source of a token that ends.
+type mortal struct {
+	facts.Source
+	ended *atomic.Bool
+}
+
+func (m mortal) Quotas(ctx context.Context, namespace string) ([]visibility.Quota, error) {
+	if m.ended.Load() {
+		return nil, apierrors.NewUnauthorized("Unauthorized")
+	}
+	return m.Source.Quotas(ctx, namespace)
+}
+
+// A stream ends with its token, so that the browser opens one with the token that the proxy has renewed.
+func TestStreamsEndWithTheirToken(t *testing.T) {
+	var ended, closed atomic.Bool
+	v := newVisitOf(t, func(ctx context.Context, token string) (*callers.Caller, error) {
+		c, err := people(ctx, token)
+		if err == nil {
+			c.Source = mortal{c.Source, &ended}
+		}
+		return c, err
+	})
+	stream := bufio.NewReader(v.ask(http.MethodGet, "/live/quotas", "of-red", ""))
+	_, err := stream.ReadString('\n')
+	require.NoError(t, err)
+	ended.Store(true)
+	go func() {
+		_, _ = io.Copy(io.Discard, stream)
+		closed.Store(true)
+	}()
+	require.Eventually(t, closed.Load, 10*time.Second, 10*time.Millisecond)
 }
 
 // A token is not read from a network without TLS, and a server without names answers nobody.

@@ -40,8 +40,9 @@ const (
 // Stream sends changes of one page.
 type Stream struct {
 	Clock clock.WithTicker
-	// State names the present state of the page; two equal states look alike.
-	State func(context.Context) (state string)
+	// State names the present state of the page; two equal states look alike. After the last one the stream ends, and the
+	// browser opens another.
+	State func(context.Context) (state string, last bool)
 	// Done ends all streams, before the server stops.
 	Done <-chan struct{}
 }
@@ -80,11 +81,15 @@ func (s *Stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		case <-look.C():
 			begin := s.Clock.Now()
-			if state := s.State(r.Context()); state != have && r.Context().Err() == nil {
+			state, last := s.State(r.Context())
+			if state != have && r.Context().Err() == nil {
 				have = state
 				if !write("id: %s\nevent: change\ndata: %s\n\n", state, state) {
 					return
 				}
+			}
+			if last {
+				return
 			}
 			look.Reset(max(Interval, share*s.Clock.Since(begin)))
 		}

@@ -89,7 +89,7 @@ func TestStream(t *testing.T) {
 	var state atomic.Value
 	state.Store("a")
 	done := make(chan struct{})
-	s := &Stream{State: func(context.Context) string { return state.Load().(string) }, Done: done}
+	s := &Stream{State: func(context.Context) (string, bool) { return state.Load().(string), false }, Done: done}
 	r := newReader(t, s, "", "a")
 	r.expect(": ping") // nothing has changed for 15 seconds
 	state.Store("b")
@@ -100,8 +100,16 @@ func TestStream(t *testing.T) {
 
 // A change between two streams, or between a page and its stream, is told at once.
 func TestResume(t *testing.T) {
-	s := &Stream{State: func(context.Context) string { return "b" }}
+	s := &Stream{State: func(context.Context) (string, bool) { return "b", false }}
 	newReader(t, s, "a", "b").expect("id: b", "event: change", "data: b")
 	newReader(t, s, "", "a").expect("id: b", "event: change", "data: b")
 	newReader(t, s, "b", "a").expect(": ping")
+}
+
+// The last state is told, and ends the stream.
+func TestLastState(t *testing.T) {
+	r := newReader(t, &Stream{State: func(context.Context) (string, bool) { return "b", true }}, "", "a")
+	r.expect("id: b", "event: change", "data: b")
+	_, open := <-r.lines
+	require.False(t, open)
 }

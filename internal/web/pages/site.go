@@ -214,7 +214,11 @@ func (s *Site) stream(pattern string, show func(*question) (*view, error)) http.
 	page := http.NewServeMux()
 	page.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
 		(&live.Stream{
-			Clock: s.Clock, Done: s.Done, State: func(context.Context) string { return s.state(s.ask(r, show)) },
+			Clock: s.Clock, Done: s.Done, State: func(context.Context) (state string, last bool) {
+				v := s.ask(r, show)
+				// The token of this request has ended. The proxy may have another one for the next request.
+				return s.state(v), s.Shared && v.Fault != nil && v.Fault.Stranger
+			},
 		}).ServeHTTP(w, r)
 	})
 	return page
@@ -228,6 +232,8 @@ type fault struct {
 	Help string
 	// Again says that the page asks again by itself.
 	Again bool
+	// Stranger says that the API server does not know the caller.
+	Stranger bool
 }
 
 var errNoPage = errors.New("no such page")
@@ -246,7 +252,7 @@ func faultOf(err error) *fault {
 		f.Status, f.Title = http.StatusNotFound, "Gone, or never there"
 		f.Help = "History has what was deleted. If another object of this name is created, the page shows it."
 	case apierrors.IsUnauthorized(err):
-		f.Status, f.Title = http.StatusForbidden, "The cluster does not know you"
+		f.Status, f.Title, f.Stranger = http.StatusForbidden, "The cluster does not know you", true
 		f.Help = "Log in again. If kubectl jobqueue web serves this page, start it again."
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		f.Status, f.Title = http.StatusGatewayTimeout, "No answer in time"
