@@ -126,7 +126,7 @@ func TestAccessibility(t *testing.T) {
 	world.Stop(nil)
 	_, url = firm(t, 3, factstest.Nobody)
 	pages(open(t, browser, url), map[string]string{"forbidden": "/queues"})
-	pages(open(t, browser, behind(t, world)+"/#"), map[string]string{
+	pages(open(t, browser, behind(t, world).URL+"/#"), map[string]string{
 		"no namespace yet": "/quotas", "a namespace": "/quotas?mine=red",
 	})
 	pages(open(t, browser, serve(t, &factstest.Person{World: factstest.Empty()}, factstest.NewClock())), map[string]string{

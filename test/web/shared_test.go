@@ -22,7 +22,10 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -38,8 +41,16 @@ type nameless struct{ facts.Source }
 
 func (nameless) Namespace() string { return "" }
 
-// behind serves the page to many people, behind a proxy that has logged the reader of namespace red in.
-func behind(t *testing.T, world *factstest.World) (address string) {
+// proxy has logged the reader of namespace red in.
+type proxy struct {
+	*httptest.Server
+	// broken answers streams with an error, and refused counts these answers.
+	broken  atomic.Bool
+	refused atomic.Int32
+}
+
+// behind serves the page to many people, behind a proxy.
+func behind(t *testing.T, world *factstest.World) *proxy {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	shared, err := web.ListenShared(ctx, web.SharedOptions{
@@ -51,7 +62,7 @@ func behind(t *testing.T, world *factstest.World) (address string) {
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- shared.Serve(ctx) }()
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: shared.Address().String()})
 		r.Out.Host = r.In.Host
 		r.Out.Header = http.Header{}
@@ -59,20 +70,29 @@ func behind(t *testing.T, world *factstest.World) (address string) {
 			r.Out.Header[key] = values
 		}
 		r.Out.Header.Set("Authorization", "Bearer red")
-	}})
+	}}
+	p := &proxy{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.broken.Load() && strings.HasPrefix(r.URL.Path, "/live/") {
+			p.refused.Add(1)
+			http.Error(w, "no server of the page", http.StatusBadGateway)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	}))
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-served)
-		proxy.CloseClientConnections()
-		proxy.Close()
+		p.CloseClientConnections()
+		p.Close()
 	})
-	return proxy.URL
+	return p
 }
 
 // A reader of one namespace chooses it once. Links, filters and live updates of all pages keep it.
 func TestShared(t *testing.T) {
 	browser, world := newBrowser(t), factstest.Firm(60)
-	x := open(t, browser, behind(t, world)+"/#")
+	x := open(t, browser, behind(t, world).URL+"/#")
 	x.until(`document.body.innerText.includes('You may not see this')`)
 	x.do(chromedp.Focus("#mine"), chromedp.SendKeys("#mine", "red\r"))
 	x.until(`location.search === '?mine=red' && document.body.innerText.includes('You may read namespace red.')`)
@@ -101,4 +121,23 @@ func TestShared(t *testing.T) {
 	x.size(360, 740, 2, "light")
 	wide := evaluate[int](x, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
 	require.LessOrEqual(t, wide, 0, "the page is wider than its window")
+}
+
+// Browsers do not open a stream again that was answered with an error. The page does, and is live when the proxy finds
+// a server again.
+func TestStreamsAreOpenedAgain(t *testing.T) {
+	browser, world := newBrowser(t), factstest.Firm(60)
+	p := behind(t, world)
+	x := open(t, browser, p.URL+"/#")
+	x.at("/queues/work?mine=red")
+	x.until(`document.getElementById('live').textContent === 'Live'`)
+	p.broken.Store(true)
+	p.CloseClientConnections()
+	require.Eventually(t, func() bool { return p.refused.Load() > 1 }, patience, 10*time.Millisecond)
+	x.until(`document.getElementById('live').textContent.startsWith('Not live')`)
+	p.broken.Store(false)
+	x.until(`document.getElementById('live').textContent === 'Live'`)
+	require.Contains(t, x.text("#main"), "red/job-000000")
+	world.Finish()
+	x.until(`!document.body.innerText.includes('red/job-000000')`)
 }

@@ -19,6 +19,8 @@
     }
   }
 
+  // Milliseconds before a stream is tried again that the server, or a proxy, answered with an error.
+  const pause = 5000;
   let stream, from;
   const close = () => {
     if (stream) stream.close();
@@ -47,7 +49,11 @@
       close();
       say('Not live: kubectl jobqueue web has ended. Start it again.');
     });
-    stream.addEventListener('error', () => say('Not live: the server of this page does not answer. Trying again.'));
+    stream.addEventListener('error', (event) => {
+      say('Not live: the server of this page does not answer. Trying again.');
+      // The browser tries again by itself, except after an answer with an error.
+      if (event.target.readyState === EventSource.CLOSED) setTimeout(connect, pause);
+    });
   };
   document.addEventListener('htmx:after:swap', connect);
   document.addEventListener('visibilitychange', connect);
