@@ -111,8 +111,8 @@ func (c *checker) onSpoils(before *object, ch *change) {
 }
 
 // follow a unit for which somebody has lost quota. If it stops taking before it holds that, pods of others may have
-// stayed, which is not its fault. Quota that it gets later is not from its victims. A unit that is held stops taking, for
-// good, though its status says what it took.
+// stayed, which is not its fault. Quota that it gets later is not from its victims. A unit that is held stops taking
+// for good, though its status says what it took.
 func (c *checker) follow(s *spoil, ch *change) {
 	o := ch.after
 	if holds(o) || takes(o) && !setAside(unitOf(o)) {
