@@ -116,7 +116,8 @@ func line() *virtual.Facts {
 func TestFirstInLine(t *testing.T) {
 	r := ask(t, line(), &Changes{Capacity: []string{"cpu=+100"}, Max: []string{"a=cpu=8"}}, false)
 	require.Equal(t, []Waits{{
-		Namespace: "n", Name: "first", Queue: "a", Reason: string(unit.ReasonQuotaExceeded), Message: "quota \"a\": cpu: request 6, free 0 (max 8, used 0, reserved 8); 6 must be freed",
+		Namespace: "n", Name: "first", Queue: "a", Reason: string(unit.ReasonQuotaExceeded),
+		Message: "quota \"a\": cpu: request 6, free 0 (max 8, used 0, reserved 8); 6 must be freed",
 	}}, r.First)
 }
 

@@ -291,8 +291,8 @@ func preemptionsOf(
 	return p, complete
 }
 
-// taking is what a unit takes now. A decision ends with the admission of its unit. A unit on hold has given up, though its
-// status says what it took.
+// taking is what a unit takes now. A decision ends with the admission of its unit. A unit on hold has given up, though
+// its status says what it took.
 func (c *preemptions) taking(u *v1alpha1.QueueUnit) (t Taking, selected bool) {
 	p := u.Status.Preemption
 	onHold := u.Spec.Active != nil && !*u.Spec.Active

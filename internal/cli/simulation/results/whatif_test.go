@@ -46,7 +46,9 @@ func TestWhatIf(t *testing.T) {
 			Name: "shared", Jobs: 3, NotStarted: whatif.Counts{After: 1}, MeanSeconds: whatif.Seconds{Before: 600, After: 30000},
 			LongestSeconds: whatif.Seconds{Before: 900, After: 86400},
 		}},
-		First: []whatif.Waits{{Namespace: "research", Name: "waits", Queue: "shared", Message: "needs 2 more cpu of research"}},
+		First: []whatif.Waits{
+			{Namespace: "research", Name: "waits", Queue: "shared", Message: "needs 2 more cpu of research"},
+		},
 	}
 	many := &whatif.Report{AsOf: now, HorizonSeconds: 3600}
 	for i := range int64(mostMoved + 2) {
@@ -54,7 +56,9 @@ func TestWhatIf(t *testing.T) {
 			Namespace: "research", Name: fmt.Sprint("j", i), Queue: "shared", Quota: "research",
 			Before: &whatif.Fate{StartSeconds: at(60 * i)}, After: whatif.Fate{StartSeconds: at(120 * i)},
 		})
-		many.First = append(many.First, whatif.Waits{Namespace: "research", Name: fmt.Sprint("j", i), Queue: fmt.Sprint("q", i)})
+		many.First = append(many.First, whatif.Waits{
+			Namespace: "research", Name: fmt.Sprint("j", i), Queue: fmt.Sprint("q", i),
+		})
 	}
 	for name, r := range map[string]*whatif.Report{
 		"whatif-few": few, "whatif-many": many, "whatif-none": {AsOf: now, HorizonSeconds: 86400, Unchanged: 1},
