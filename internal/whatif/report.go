@@ -51,7 +51,7 @@ type RunTimes struct {
 	Endless int `json:"endless"`
 }
 
-// Waits is a job that waits. Reason and Message are those of the condition Admitted.
+// Waits is a job that waits. Reason and Message are those that the condition QuotaReserved of its unit would have.
 type Waits struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -84,7 +84,7 @@ func TestTaking(t *testing.T) {
 		"a victim that was not read is a number": {taker: takes(taker, 1, "foreign/1", "other/1"), others: 2},
 		"a decision ends with the admission":     {taker: takes(admitted, 1, "gone/1")},
 		"a former decision is over":              {taker: takes(waitsAgain, 1, "gone/1")},
-		"a taker on hold takes no more":          {taker: takes(onHold, 1, "gone/1")},
+		"a preemptor on hold has given up":       {taker: takes(onHold, 1, "gone/1")},
 		"nothing is taken":                       {taker: takes(taker, 1)},
 		"the taker is in the queue": {
 			taker: takes(taker, 1, "holder/2"), query: PreemptionQuery{Queue: "blue"}, states: []VictimState{VictimHolds},

@@ -43,11 +43,7 @@ func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
 	if r.Extended {
 		p.Printf("The scheduler has policies, or an order of queues, of its own. They are not compared.\n")
 	}
-	shown := r.Jobs
-	if !all {
-		shown = shown[:min(len(shown), mostMoved)]
-	}
-	if len(shown) > 0 {
+	if shown := upTo(mostMoved, r.Jobs, all); len(shown) > 0 {
 		rows := [][]string{{"JOB", "QUEUE", "QUOTA", "BEFORE", "AFTER"}}
 		for i := range shown {
 			j := &shown[i]
@@ -59,9 +55,7 @@ func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
 		}
 		p.Printf("\n")
 		p.Table(rows)
-		if n := len(r.Jobs) - len(shown); n > 0 {
-			p.Printf("  and %d more: --all shows them\n", n)
-		}
+		more(p, len(r.Jobs)-len(shown))
 	}
 	p.Printf("\nUnchanged: %s.\n", jobs(r.Unchanged))
 	if e := r.Evictions; e.Before+e.After > 0 {
@@ -81,10 +75,7 @@ func WhatIf(out io.Writer, r *whatif.Report, all bool) error {
 
 // first writes who waits at the front of each queue after the change, and why.
 func first(p *screen.Writer, r *whatif.Report, all bool) {
-	shown := r.First
-	if !all {
-		shown = shown[:min(len(shown), mostFirst)]
-	}
+	shown := upTo(mostFirst, r.First, all)
 	if len(shown) == 0 {
 		return
 	}
@@ -94,7 +85,20 @@ func first(p *screen.Writer, r *whatif.Report, all bool) {
 	}
 	p.Printf("\nFirst in line after the change:\n")
 	p.Table(rows)
-	if n := len(r.First) - len(shown); n > 0 {
+	more(p, len(r.First)-len(shown))
+}
+
+// upTo are the first rows, or all.
+func upTo[T any](most int, rows []T, all bool) []T {
+	if all {
+		return rows
+	}
+	return rows[:min(len(rows), most)]
+}
+
+// more says how many rows are left out.
+func more(p *screen.Writer, n int) {
+	if n > 0 {
 		p.Printf("  and %d more: --all shows them\n", n)
 	}
 }
