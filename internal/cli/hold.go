@@ -131,7 +131,7 @@ func errNoJob(u *v1alpha1.QueueUnit) error {
 
 func (o *holdOptions) release(ctx context.Context, to client.Client, unit *v1alpha1.QueueUnit) error {
 	parked := unit.Annotations[v1alpha1.AnnotationParkedReason]
-	inactive := unit.Spec.Active != nil && !*unit.Spec.Active
+	inactive := unit.Inactive()
 	switch {
 	case o.unit && (!inactive || parked != ""):
 		return fmt.Errorf("QueueUnit %s is not held by an operator and not deactivated", unit.Name)

@@ -58,7 +58,7 @@ func (c *cluster) deactivated(t *testing.T, namespace, name, reason string) {
 	require.Eventually(t, func() bool {
 		u := c.unit(t, namespace, name)
 		target := meta.FindStatusCondition(u.Status.Conditions, schedulingv1alpha1.ConditionDeactivationTarget)
-		return u.Spec.Active != nil && !*u.Spec.Active && target != nil && target.Reason == reason &&
+		return u.Inactive() && target != nil && target.Reason == reason &&
 			len(u.Status.Admissions) == 0 && *c.job(t, namespace, name).Spec.Suspend
 	}, soon, pace, "%s was not made inactive for %s", name, reason)
 }

@@ -97,7 +97,7 @@ func TestPlainPods(t *testing.T) {
 		l.createPods(0, 2, "ring", 3)
 		l.eventually("it says that a pod is missing", func(context.Context) (bool, error) {
 			unit := l.unit()
-			return unit != nil && unit.Spec.Active != nil && !*unit.Spec.Active && unit.Status.Message != "", nil
+			return unit != nil && unit.Inactive() && unit.Status.Message != "", nil
 		})
 		require.Never(t, func() bool { return len(l.bound()) > 0 }, 2*time.Second, pace)
 		l.setQuota("0.5")

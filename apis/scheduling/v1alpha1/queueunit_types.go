@@ -183,6 +183,9 @@ type QueueUnitSpec struct {
 // Observed says that nobody acts on what is decided about the unit.
 func (u *QueueUnit) Observed() bool { return u.Spec.Mode == ModeObserve }
 
+// Inactive says that the unit is on hold: spec.active is false. Without the field a unit is active.
+func (u *QueueUnit) Inactive() bool { return u.Spec.Active != nil && !*u.Spec.Active }
+
 // CheckState is the state of an admission check, as in Kueue v1beta1.
 //
 // +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected

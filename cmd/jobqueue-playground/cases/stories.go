@@ -178,7 +178,7 @@ func (t *Stories) unit(now time.Time, u *v1alpha1.QueueUnit) {
 		}
 		s.phase, s.since = phase, now
 	}
-	if s.deactivated = u.Spec.Active != nil && !*u.Spec.Active; s.deactivated {
+	if s.deactivated = u.Inactive(); s.deactivated {
 		s.inactive = reasonOf(u, v1alpha1.ConditionDeactivationTarget)
 	}
 }

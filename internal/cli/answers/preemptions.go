@@ -295,8 +295,7 @@ func preemptionsOf(
 // its status says what it took.
 func (c *preemptions) taking(u *v1alpha1.QueueUnit) (t Taking, selected bool) {
 	p := u.Status.Preemption
-	onHold := u.Spec.Active != nil && !*u.Spec.Active
-	if p == nil || onHold || p.Attempts != u.Status.Attempts || !unit.Phase(u.Status.Phase).Waits() {
+	if p == nil || u.Inactive() || p.Attempts != u.Status.Attempts || !unit.Phase(u.Status.Phase).Waits() {
 		return t, false
 	}
 	t = Taking{Subject: subjectOf(u), Victims: []Victim{}}

@@ -93,7 +93,7 @@ func State(u *v1alpha1.QueueUnit) string {
 func observed(state string) string { return "Observed (" + state + ")" }
 
 func stateOf(u *v1alpha1.QueueUnit) string {
-	return string(unitstate.Of(unit.Phase(u.Status.Phase), u.Spec.Active != nil && !*u.Spec.Active))
+	return string(unitstate.Of(unit.Phase(u.Status.Phase), u.Inactive()))
 }
 
 // StateLine is the state of a unit in one line, with the reason and the message if it waits.

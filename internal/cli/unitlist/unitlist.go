@@ -116,7 +116,7 @@ func objects(
 }
 
 func (q *Query) matches(u *v1alpha1.QueueUnit) bool {
-	state := unitstate.Of(unit.Phase(u.Status.Phase), u.Spec.Active != nil && !*u.Spec.Active)
+	state := unitstate.Of(unit.Phase(u.Status.Phase), u.Inactive())
 	queue := u.Spec.Queue
 	if e := u.Status.Effective; queue == "" && e != nil {
 		queue = e.Queue

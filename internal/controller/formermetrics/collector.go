@@ -113,7 +113,7 @@ func sum(units []v1alpha1.QueueUnit, parents map[string]string) map[series]float
 		switch phase := unit.Phase(u.Status.Phase); {
 		case phase == unit.PhaseTimeoutBackoff:
 			sums[series{inBackOff, queue, ""}]++
-		case phase.Waits() && (u.Spec.Active == nil || *u.Spec.Active):
+		case phase.Waits() && !u.Inactive():
 			sums[series{active, queue, ""}]++
 		case phase.Holds():
 			addHeld(sums, u, quota, parents)

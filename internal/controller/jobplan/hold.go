@@ -46,7 +46,7 @@ func holdBack(s *Situation) (Decision, bool) {
 	switch {
 	case held == nil || s.ask().Problem().Reason != held.Reason: // something else is wrong with the job
 		return Decision{}, false
-	case !isActive(s.Unit):
+	case s.Unit.Inactive():
 		return Decision{}, true // that was asked for, by us or by a person
 	}
 	note := "the owner suspended the job; its quota is free, and it keeps its position"
@@ -73,6 +73,6 @@ func requeueSuspended(s *Situation) (Decision, bool) {
 // leaveParked: the scheduler takes the admission back, then the unit is set right where it waits.
 func leaveParked(s *Situation) (Decision, bool) {
 	reason := s.Unit.Annotations[v1alpha1.AnnotationParkedReason]
-	return Decision{}, !isActive(s.Unit) && (reason == unitcondition.ReasonEstimateChanged ||
+	return Decision{}, s.Unit.Inactive() && (reason == unitcondition.ReasonEstimateChanged ||
 		reason == unitcondition.ReasonQuotaChanged || reason == unitcondition.ReasonSuspendedByOwner)
 }

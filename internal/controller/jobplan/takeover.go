@@ -58,7 +58,7 @@ func takeOver(s *Situation) (Decision, bool) {
 // giveBack has a unit wait again that holds quota until each of its pods has a Reservation. Koord-Queue made these in
 // its strict mode, and nobody does any more.
 func giveBack(s *Situation) (Decision, bool) {
-	if s.Unit.Status.Phase != v1alpha1.PhaseSchedReady || !isActive(s.Unit) {
+	if s.Unit.Status.Phase != v1alpha1.PhaseSchedReady || s.Unit.Inactive() {
 		return Decision{}, false
 	}
 	after := jobunit.Parked(s.Unit, &jobunit.Problem{Reason: unitcondition.ReasonNotPlaced})

@@ -80,10 +80,8 @@ func goOnAdopting(s *Situation) Decision {
 func adopting(u *v1alpha1.QueueUnit) bool {
 	phase := u.Status.Phase
 	return u.Annotations[v1alpha1.AnnotationAdopted] != "" && !unitstatus.Evicted(u) &&
-		(phase == "" || phase == v1alpha1.PhaseEnqueued) && isActive(u)
+		(phase == "" || phase == v1alpha1.PhaseEnqueued) && !u.Inactive()
 }
-
-func isActive(u *v1alpha1.QueueUnit) bool { return u.Spec.Active == nil || *u.Spec.Active }
 
 // correct sets the unit right while it holds nothing, and says in its condition what is wrong with the job.
 func correct(s *Situation) (Decision, bool) {
@@ -120,7 +118,7 @@ func sayParked(s *Situation) Decision {
 // a condition. A condition of an earlier generation is ignored, so that a user can activate the unit again.
 func deactivate(s *Situation) (Decision, bool) {
 	c := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionDeactivationTarget)
-	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Unit.Generation || !isActive(s.Unit) {
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Unit.Generation || s.Unit.Inactive() {
 		return Decision{}, false
 	}
 	after, inactive := s.Unit.DeepCopy(), false

@@ -379,7 +379,7 @@ func CorrectTime(u, want *v1alpha1.QueueUnit) {
 
 // InactiveByHand says that somebody made the unit inactive who is not the controller.
 func InactiveByHand(u *v1alpha1.QueueUnit) bool {
-	return u.Spec.Active != nil && !*u.Spec.Active && u.Annotations[v1alpha1.AnnotationParkedReason] == ""
+	return u.Inactive() && u.Annotations[v1alpha1.AnnotationParkedReason] == ""
 }
 
 // enoughPodSets says whether have is want, or want and parts of templates that no scheduler reads. The release before

@@ -254,7 +254,6 @@ func actionsOf(u *v1alpha1.QueueUnit) []action {
 	command := func(verb, rest string) string {
 		return "kubectl jobqueue " + verb + " " + answers.JobOf(u) + rest + " -n " + u.Namespace
 	}
-	inactive := u.Spec.Active != nil && !*u.Spec.Active
 	byOwner := u.Annotations[v1alpha1.AnnotationParkedReason] != ""
 	all := []action{
 		{Name: "Hold", Verb: "hold", Command: command("hold", ""),
@@ -272,11 +271,11 @@ func actionsOf(u *v1alpha1.QueueUnit) []action {
 	return slices.DeleteFunc(all, func(a action) bool {
 		switch a.Verb {
 		case "hold", "hold-unit":
-			return inactive
+			return u.Inactive()
 		case "release":
-			return !inactive || !byOwner
+			return !u.Inactive() || !byOwner
 		case "release-unit":
-			return !inactive || byOwner
+			return !u.Inactive() || byOwner
 		}
 		return false
 	})
