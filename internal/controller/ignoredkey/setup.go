@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/contract/formerkey"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 )
 
 // perSecond and burst bound the writes and events for each kind of object.
@@ -45,7 +46,7 @@ func Setup(mgr manager.Manager, clock clock.PassiveClock) error {
 	queues := &Queues{Client: mgr.GetClient(), Clock: clock, Pace: pace()}
 	err := ctrl.NewControllerManagedBy(mgr).Named("ignored-key-queue").
 		For(&v1alpha1.Queue{}, builder.WithPredicates(predicate.NewPredicateFuncs(untold))).
-		Complete(queues)
+		Complete(outage.Retried(queues))
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func Setup(mgr manager.Manager, clock clock.PassiveClock) error {
 		o.Recorder = mgr.GetEventRecorder(v1alpha1.CreatedByController)
 		err := ctrl.NewControllerManagedBy(mgr).Named(name).
 			For(o.New(), builder.OnlyMetadata, builder.WithPredicates(o.changes())).
-			Complete(o)
+			Complete(outage.Retried(o))
 		if err != nil {
 			return err
 		}

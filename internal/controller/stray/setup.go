@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 )
 
 const (
@@ -72,7 +73,7 @@ func setupQueues(mgr manager.Manager, namespace string) error {
 		Stored: stored[metav1.PartialObjectMetadata](informer),
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("stray-queue").WatchesRawSource(sourceOf(informer, queueDiffers)).
-		Complete(r)
+		Complete(outage.Retried(r))
 }
 
 func setupCronJobs(mgr manager.Manager) error {
@@ -89,7 +90,7 @@ func setupCronJobs(mgr manager.Manager) error {
 		Stored: stored[batchv1.CronJob](informer),
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("stray-cronjob").WatchesRawSource(sourceOf(informer, cronJobDiffers)).
-		Complete(r)
+		Complete(outage.Retried(r))
 }
 
 func pace() func(context.Context) error {

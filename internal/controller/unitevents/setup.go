@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/memory"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/outage"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -52,7 +53,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		return ok && u.Labels[v1alpha1.LabelCreatedBy] != v1alpha1.CreatedByController
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("unit-events").
-		For(&v1alpha1.QueueUnit{}, builder.WithPredicates(byHand)).Complete(newReconciler(o))
+		For(&v1alpha1.QueueUnit{}, builder.WithPredicates(byHand)).Complete(outage.Retried(newReconciler(o)))
 }
 
 type reconciler struct {
