@@ -51,8 +51,9 @@ func (q *queueRecord) newBounds() *backlog.Bounds[*record, notes] {
 
 // full says that the queue of a group has no place for one more unit, together with the claims of those ahead.
 func (l *lines) full(g *group, ahead places.Claims) bool {
-	at, of := &g.Notes.queue.places, g.Head().spec.Namespace()
-	return g.Notes.ask.Jobs > 0 && (at.Full(l.holdings.Count, ahead) || at.FullFor(of, l.holdings.CountOf, ahead))
+	at := &g.Notes.queue.places
+	return g.Notes.ask.Jobs > 0 && !at.None() && (at.Full(l.holdings.Count, ahead) ||
+		at.FullFor(g.Head().spec.Namespace(), l.holdings.CountOf, ahead))
 }
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
@@ -60,16 +61,14 @@ func (l *lines) whyFull(g *group) string {
 	q, namespace, pods := g.Notes.queue, g.Head().spec.Namespace(), l.holdings.Remnants(g.Notes.queue.name)
 	switch {
 	case g.Notes.ask.Jobs == 0: // the unit counts already
-		return ""
 	case q.places.Full(l.holdings.Count, nil):
 		return words.QueueFull(q.name, l.holdings.Count(q.name), q.places.All, pods)
 	case q.places.FullFor(namespace, l.holdings.CountOf, nil):
 		return words.FullFor(namespace, q.name, l.holdings.CountOf(q.name, namespace), q.places.Each, pods)
 	case g.Notes.cause.Stopped == unit.ReasonQueueFull:
 		return fmt.Sprintf("queue %q keeps the places that it has left for units ahead", q.name)
-	default:
-		return ""
 	}
+	return ""
 }
 
 // takeIn says whether a unit that only its queue or quota stops may be in line. The answer changes with the other units
