@@ -405,7 +405,7 @@ var breaks = []aBreak{
 		})
 		_ = w.api.delete(byUser, units, keyOf(team, "a"), "") // the unit exists
 		aUnit(w, "a", "job-a")
-		w.check.stillWaits(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
+		w.check.admissions.stillWaits(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
 	}},
 	{"pods that are left keep no place", "I1", "have a place in queue", nil, nil, func(w *world) {
 		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil,
@@ -413,17 +413,17 @@ var breaks = []aBreak{
 		aRunningJob(w, "left", "q")
 		_ = w.api.delete(byUser, jobKind, keyOf(team, "left"), "") // the job exists
 		next := aRunningJob(w, "next", "q")
-		w.check.bounds(&change{key: next.key, after: next, by: aDecision(w)})
+		w.check.admissions.bounds(&change{key: next.key, after: next, by: aDecision(w)})
 	}},
 	{"more pods go than their unit holds", "I1", "of its job are", nil, nil, func(w *world) {
 		aRunningJob(w, "j", "q")
 		job := w.api.get(jobKind, keyOf(team, "j"))
-		w.check.withinUnit(aPod(w, job, "second", ""), job, aDecision(w).decision)
+		w.check.pods.withinUnit(aPod(w, job, "second", ""), job, aDecision(w).decision)
 	}},
 	{"a unit that nobody watches holds for ever", "I7", "has given a heartbeat", nil, nil, func(w *world) {
 		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil,
 			map[string]any{"spec": map[string]any{"heartbeatTimeoutSeconds": int64(20)}})
-		w.check.heartbeat(aRunningJob(w, "j", "q"))
+		w.check.rest.heartbeat(aRunningJob(w, "j", "q"))
 	}},
 	{"pods are told another time", "I15", "after an eviction at", nil,
 		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
@@ -494,8 +494,8 @@ var breaks = []aBreak{
 		}},
 	{"a unit takes again at once", "I12", "was for nothing", nil, nil, func(w *world) {
 		by := aDecision(w)
-		w.check.vain[""] = &inVain{times: 1, at: w.loop.now, by: by.decision.leader}
-		w.check.takesAgain(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
+		w.check.takings.vain[""] = &inVain{times: 1, at: w.loop.now, by: by.decision.leader}
+		w.check.takings.takesAgain(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
 	}},
 	{"a job that goes on without what it held", "I15", "its unit lost what it held", nil,
 		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
@@ -505,7 +505,7 @@ var breaks = []aBreak{
 		}}, nil},
 	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")
-		w.check.atRest()
+		w.check.rest.atRest()
 	}},
 }
 

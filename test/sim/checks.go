@@ -251,8 +251,8 @@ func takeOut(from any, key string) {
 
 // onChecks judges how a scheduler treats answers. A reservation resets all of them (I9). A unit is released only if all
 // checks are ready that its queue asks for, and that it asked for at the decision (I3).
-func (c *checker) onChecks(before *object, ch *change) {
-	if ch.by.role != roleScheduler || c.tainted[ch.after.uid()] {
+func (c *statusCheck) onChecks(before *object, ch *change) {
+	if ch.by.role != roleScheduler || c.facts.tainted[ch.after.uid()] {
 		return
 	}
 	was, is := phaseOf(before), phaseOf(ch.after)
@@ -266,7 +266,7 @@ func (c *checker) onChecks(before *object, ch *change) {
 	if !rulebook.Releases(is) || rulebook.Releases(was) {
 		return
 	}
-	for _, name := range c.asked(ch) {
+	for _, name := range c.facts.asked(ch) {
 		ready := before != nil && slices.ContainsFunc(unitOf(before).Status.AdmissionChecks,
 			func(s v1alpha1.AdmissionCheckState) bool {
 				return s.Name == name && s.State == v1alpha1.CheckState(unit.CheckReady)
@@ -278,10 +278,10 @@ func (c *checker) onChecks(before *object, ch *change) {
 }
 
 // asked are the checks that the queue of a unit names, and has named since the scheduler saw it.
-func (c *checker) asked(ch *change) (names []string) {
+func (f *facts) asked(ch *change) (names []string) {
 	key := keyOf(v1alpha1.DefaultQueueNamespace, unitOf(ch.after).Spec.Queue)
-	o := c.w.api.get(queues, key)
-	if o == nil || ch.by.decision != nil && !c.unchanged(queues, key, ch.by.decision.seen[queues], 0) {
+	o := f.w.api.get(queues, key)
+	if o == nil || ch.by.decision != nil && !f.unchanged(queues, key, ch.by.decision.seen[queues], 0) {
 		return nil
 	}
 	list, _ := nested(o, "spec")["admissionChecks"].([]any)

@@ -196,7 +196,7 @@ func snatch(w *world, s Step) {
 
 func (w *world) onTaking(ch *change) {
 	if ch.kind != units || ch.after == nil || w.healed ||
-		!(takes(ch.after) && !takes(ch.before)) && w.check.lostFor(ch) == "" {
+		!(takes(ch.after) && !takes(ch.before)) && w.check.takings.lostFor(ch) == "" {
 		return
 	}
 	for i := range w.snatchers {

@@ -25,12 +25,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
@@ -46,8 +44,10 @@ const (
 	lookPause = 6 * time.Second
 )
 
-// debts are what the checks of graces remember.
-type debts struct {
+// graceCheck judges how long jobs run that have lost their quota.
+type graceCheck struct {
+	w     *world
+	facts *facts
 	// evictions are the times of evictions, by unit and attempt.
 	evictions map[string]metav1.Time
 	// owed are the jobs that run without quota.
@@ -56,6 +56,13 @@ type debts struct {
 	runs map[types.UID]time.Time
 	// counted are the jobs and evictions that are in the report.
 	counted map[string]bool
+}
+
+func newGraceCheck(w *world, f *facts) *graceCheck {
+	return &graceCheck{
+		w: w, facts: f, evictions: map[string]metav1.Time{}, owed: map[types.UID]*debt{},
+		runs: map[types.UID]time.Time{}, counted: map[string]bool{},
+	}
 }
 
 // debt of a job that runs without quota.
@@ -70,33 +77,13 @@ type debt struct {
 	lost bool
 }
 
-func newDebts() debts {
-	return debts{evictions: map[string]metav1.Time{}, owed: map[types.UID]*debt{},
-		runs: map[types.UID]time.Time{}, counted: map[string]bool{}}
-}
-
-// forOthers are the reasons of evictions before which a job may have a grace.
-var forOthers = []unit.Reason{unit.ReasonReclaimed, unit.ReasonPreemptedInQueue, unit.ReasonQueueDrained}
-
-// lostToOthers is the condition of a unit that lost its quota to others and waits; nil if it does not.
-func (c *checker) lostToOthers(o *object) *metav1.Condition {
-	if o == nil || c.tainted[o.uid()] || rulebook.Releases(phaseOf(o)) || rulebook.Over(phaseOf(o)) {
-		return nil
-	}
-	e := meta.FindStatusCondition(unitOf(o).Status.Conditions, v1alpha1.ConditionEvicted)
-	if e == nil || e.Status != metav1.ConditionTrue || !slices.Contains(forOthers, unit.Reason(e.Reason)) {
-		return nil
-	}
-	return e
-}
-
 // evictionOf the unit of a job; nil if it has not lost its quota to others.
-func (c *checker) evictionOf(job *object) (*object, *metav1.Condition) {
+func (c *graceCheck) evictionOf(job *object) (*object, *metav1.Condition) {
 	o := c.w.api.get(units, c.w.unitKeyOf(job))
 	if o == nil || consumerOf(o) != job.uid() || c.w.bad(job) {
 		return nil, nil
 	}
-	return o, c.lostToOthers(o)
+	return o, c.facts.lostToOthers(o)
 }
 
 func isSuspended(job *object) bool {
@@ -131,14 +118,14 @@ func checkpointed(o *object, evicted time.Time) bool {
 }
 
 // allSaved says whether the owner or all running pods of a job have acknowledged.
-func (c *checker) allSaved(job *object, evicted time.Time) bool {
+func (c *graceCheck) allSaved(job *object, evicted time.Time) bool {
 	return checkpointed(job, evicted) || !slices.ContainsFunc(c.w.runningPodsOf(job.uid()), func(pod *object) bool {
 		return !checkpointed(pod, evicted)
 	})
 }
 
-// onGrace looks at the job that a change is about.
-func (c *checker) onGrace(ch *change) {
+// onChange looks at the job that a change is about.
+func (c *graceCheck) onChange(ch *change) {
 	o := cmp.Or(ch.after, ch.before)
 	switch ch.kind {
 	case queues:
@@ -150,7 +137,7 @@ func (c *checker) onGrace(ch *change) {
 			c.evictedOnce(ch)
 		}
 		if uid := consumerOf(o); uid != "" {
-			if job := c.consumer(o); job != nil {
+			if job := c.facts.consumer(o); job != nil {
 				c.owes(job)
 			}
 			c.owing(uid)
@@ -174,8 +161,8 @@ func (c *checker) onGrace(ch *change) {
 }
 
 // evictedOnce: the end of a grace counts from the eviction, and no later write moves that (I15).
-func (c *checker) evictedOnce(ch *change) {
-	e := c.lostToOthers(ch.after)
+func (c *graceCheck) evictedOnce(ch *change) {
+	e := c.facts.lostToOthers(ch.after)
 	if e == nil {
 		return
 	}
@@ -189,14 +176,14 @@ func (c *checker) evictedOnce(ch *change) {
 }
 
 // told: the notice of a pod is the end of the grace of its job, as far as its controller can know (I15).
-func (c *checker) told(job *object, ch *change) {
+func (c *graceCheck) told(job *object, ch *change) {
 	notice, m := noticeIn(ch.after), c.w.managers[ch.by.process]
 	if m == nil || ch.after == nil || notice == "" || notice == noticeIn(ch.before) || c.w.bad(job) {
 		return
 	}
 	u, e := c.evictionOf(job)
 	if e == nil {
-		if u == nil || !c.tainted[u.uid()] {
+		if u == nil || !c.facts.tainted[u.uid()] {
 			c.w.violate("I15", "%s told pod %s that it is suspended, and its job was not evicted", m.name, ch.key)
 		}
 		return
@@ -213,7 +200,7 @@ func (c *checker) told(job *object, ch *change) {
 }
 
 // count a job once per eviction.
-func (c *checker) count(what string, job *object, e *metav1.Condition) {
+func (c *graceCheck) count(what string, job *object, e *metav1.Condition) {
 	if key := fmt.Sprintf("%s %s %s", what, job.uid(), e.LastTransitionTime); !c.counted[key] {
 		c.counted[key] = true
 		c.w.countFault(what)
@@ -221,7 +208,7 @@ func (c *checker) count(what string, job *object, e *metav1.Condition) {
 }
 
 // suspended: a controller does not end a grace before its time (I15).
-func (c *checker) suspended(ch *change) {
+func (c *graceCheck) suspended(ch *change) {
 	m := c.w.managers[ch.by.process]
 	if m == nil || ch.before == nil || ch.after == nil || isSuspended(ch.before) || !isSuspended(ch.after) {
 		return
@@ -247,7 +234,7 @@ func (c *checker) suspended(ch *change) {
 }
 
 // warned: all running pods of a job had a notice before its grace was over, if there was time for that (I15).
-func (c *checker) warned(job *object) {
+func (c *graceCheck) warned(job *object) {
 	d := c.owed[job.uid()]
 	if d == nil || job.u.GetAnnotations()[annotationOwner] == "unnotices" {
 		return
@@ -264,7 +251,7 @@ func (c *checker) warned(job *object) {
 }
 
 // owes begins the debt of a job that runs without quota.
-func (c *checker) owes(job *object) {
+func (c *graceCheck) owes(job *object) {
 	if u, e := c.evictionOf(job); e != nil && runs(job) && c.owed[job.uid()] == nil {
 		c.owed[job.uid()] = &debt{kind: job.kind, key: job.key, unit: u.uid(), began: c.w.loop.now}
 	}
@@ -273,7 +260,7 @@ func (c *checker) owes(job *object) {
 func runs(job *object) bool { return !isSuspended(job) && !ended(job) && !beingDeleted(job) }
 
 // owing: until when a job may run. It is looked at again when that is over.
-func (c *checker) owing(uid types.UID) {
+func (c *graceCheck) owing(uid types.UID) {
 	d := c.owed[uid]
 	if d == nil {
 		return
@@ -313,7 +300,7 @@ func (c *checker) owing(uid types.UID) {
 
 // lose: a job is suspended soon if its unit was deleted in its grace. Controllers remember the eviction until they
 // start again, so nothing is expected after a disturbance.
-func (c *checker) lose(d *debt, job types.UID) bool {
+func (c *graceCheck) lose(d *debt, job types.UID) bool {
 	if u := c.w.api.get(units, c.w.unitKeyOf(c.w.api.get(d.kind, d.key))); u != nil && u.uid() == d.unit ||
 		c.w.disturbed.After(d.began) || c.w.loop.now.Before(d.began.Add(time.Second+4*c.w.plan.Lag)) {
 		return false
@@ -327,7 +314,7 @@ func (c *checker) lose(d *debt, job types.UID) bool {
 }
 
 // repaid counts how a debt ended without a suspension.
-func (c *checker) repaid(job *object) {
+func (c *graceCheck) repaid(job *object) {
 	u := c.w.api.get(units, c.w.unitKeyOf(job))
 	switch {
 	case ended(job):
@@ -339,7 +326,7 @@ func (c *checker) repaid(job *object) {
 }
 
 // due is when a job is suspended at the latest.
-func (c *checker) due(d *debt) time.Time {
+func (c *graceCheck) due(d *debt) time.Time {
 	at := d.end
 	if at.Before(d.known) {
 		at = d.known
@@ -348,7 +335,7 @@ func (c *checker) due(d *debt) time.Time {
 }
 
 // calm is a time by which controllers have done what they could do since another one.
-func (c *checker) calm(at time.Time) time.Time {
+func (c *graceCheck) calm(at time.Time) time.Time {
 	if at.Before(c.w.disturbed) {
 		at = c.w.disturbed
 	}
@@ -360,7 +347,7 @@ func (c *checker) calm(at time.Time) time.Time {
 }
 
 // overdue: no job runs beyond its grace (I15).
-func (c *checker) overdue(uid types.UID, d *debt) {
+func (c *graceCheck) overdue(uid types.UID, d *debt) {
 	switch due := c.due(d); {
 	case c.owed[uid] != d, d.lost && c.w.disturbed.After(d.began):
 	case c.w.loop.now.Before(due):
@@ -371,11 +358,11 @@ func (c *checker) overdue(uid types.UID, d *debt) {
 }
 
 // withdrawn: pods of a job that was admitted again lose their notice (I15).
-func (c *checker) withdrawn(job *object, uid types.UID, attempts int64, since time.Time) {
+func (c *graceCheck) withdrawn(job *object, uid types.UID, attempts int64, since time.Time) {
 	c.w.loop.at(c.calm(since), func() {
 		now, u := c.w.api.get(job.kind, job.key), c.w.api.get(units, c.w.unitKeyOf(job))
 		switch {
-		case now == nil || now.uid() != job.uid() || !runs(now), c.tainted[uid],
+		case now == nil || now.uid() != job.uid() || !runs(now), c.facts.tainted[uid],
 			u == nil || u.uid() != uid || unitOf(u).Status.Attempts != attempts || !rulebook.Releases(phaseOf(u)):
 		case c.w.loop.now.Before(c.calm(since)):
 			c.withdrawn(job, uid, attempts, since)
@@ -385,6 +372,38 @@ func (c *checker) withdrawn(job *object, uid types.UID, attempts int64, since ti
 					c.w.violate("I15", "pod %s is told that it is suspended at %s, and its job was admitted again", pod.key, notice)
 				}
 			}
+		}
+	})
+}
+
+// loses: a released job is suspended soon after its unit loses its quota, whatever labels and owners it has by then
+// (I15). A unit that loses quota to others can have a grace, which another check covers.
+func (c *graceCheck) loses(before *object, ch *change) {
+	o := ch.after
+	if before == nil || unitOf(o).Spec.ConsumerRef == nil || !holds(before) || !rulebook.Releases(phaseOf(before)) ||
+		holds(o) || rulebook.Over(phaseOf(o)) || c.facts.tainted[o.uid()] || c.facts.lostToOthers(o) != nil {
+		return
+	}
+	if job := c.facts.consumer(o); job != nil && runs(job) && !c.w.bad(job) {
+		c.w.countFault("lost while it runs")
+		c.stillRuns(job, ch)
+	}
+}
+
+// stillRuns looks again when a controller has done what it could.
+func (c *graceCheck) stillRuns(job *object, ch *change) {
+	c.w.loop.at(c.calm(ch.at.Add(lookPause)), func() {
+		now, u := c.w.api.get(job.kind, job.key), c.w.api.get(units, ch.key)
+		stopped := slices.ContainsFunc(c.w.api.since(job.kind, ch.rv), func(later *change) bool {
+			return later.key == job.key && later.after != nil && isSuspended(later.after)
+		})
+		switch {
+		case stopped, now == nil, now.uid() != job.uid(), !runs(now), u == nil, u.uid() != ch.after.uid(), c.facts.tainted[u.uid()],
+			rulebook.Releases(phaseOf(u)), rulebook.Over(phaseOf(u)), c.facts.lostToOthers(u) != nil:
+		case c.w.loop.now.Before(c.calm(ch.at.Add(lookPause))):
+			c.stillRuns(job, ch)
+		default:
+			c.w.violate("I15", "job %s runs, and its unit lost what it held at %s", job.key, ch.at.UTC())
 		}
 	})
 }

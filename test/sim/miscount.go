@@ -23,7 +23,7 @@ import "fmt"
 // queue. Such a plan ends with a miscount in place of a violation.
 
 // miscounted are the quotas of which the leader's ElasticQuota counts more as used than there are pods on nodes.
-func (c *checker) miscounted() (found []string) {
+func (c *restCheck) miscounted() (found []string) {
 	bound := map[string]amounts{}
 	for _, o := range c.w.api.list(pods) {
 		if pod := podOf(o); pod.Spec.NodeName != "" && !terminated(pod) {

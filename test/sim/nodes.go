@@ -72,9 +72,9 @@ func (p *placer) Foresee(q witness.Question) {
 
 // onForesight judges a unit that takes and whose queue asks for nodes first. The leader must have learned, not long
 // ago, that the unit finds nodes (I3).
-func (c *checker) onForesight(before *object, ch *change) {
+func (c *takingCheck) onForesight(before *object, ch *change) {
 	d := ch.by.decision
-	if d == nil || !takes(ch.after) || takes(before) || !slices.Contains(c.asked(ch), nodesCheck) {
+	if d == nil || !takes(ch.after) || takes(before) || !slices.Contains(c.facts.asked(ch), nodesCheck) {
 		return
 	}
 	at, said := d.leader.nodesFor[ch.after.uid()]

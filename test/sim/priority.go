@@ -40,7 +40,7 @@ func setMaxPriority(w *world, s Step) {
 
 // takesLower: a unit takes from units of its own quota only with a greater priority, as far as their namespace allows
 // it (I4).
-func (c *checker) takesLower(before *object, ch *change) {
+func (c *takingCheck) takesLower(before *object, ch *change) {
 	d := ch.by.decision
 	var known []string
 	if takes(before) {
@@ -54,7 +54,7 @@ func (c *checker) takesLower(before *object, ch *change) {
 	for _, o := range c.w.api.list(units) {
 		hold := fmt.Sprintf("%s/%d", o.uid(), unitOf(o).Status.Attempts)
 		if slices.Contains(known, hold) || !slices.Contains(unitOf(ch.after).Status.Preemption.Holds, hold) ||
-			c.chargedTo(o) != c.chargedTo(ch.after) || !c.unchanged(units, o.key, d.seen[units], 0) ||
+			c.accounts.chargedTo(o) != c.accounts.chargedTo(ch.after) || !c.facts.unchanged(units, o.key, d.seen[units], 0) ||
 			unitOf(o).Annotations[v1alpha1.AnnotationGangGroup] != "" {
 			continue
 		}
@@ -67,7 +67,7 @@ func (c *checker) takesLower(before *object, ch *change) {
 }
 
 // greatestBound of priority that a decision may have known.
-func (c *checker) greatestBound(d *decision) int32 {
+func (c *takingCheck) greatestBound(d *decision) int32 {
 	allowed := boundOf(c.w.api.get(namespaces, team))
 	for _, ch := range c.w.api.since(namespaces, d.seen[namespaces]) {
 		if ch.key == team && ch.before != nil {
@@ -90,7 +90,7 @@ func boundOf(namespace *object) int32 {
 }
 
 // mostPriority of a unit that a decision may have known.
-func (c *checker) mostPriority(o *object, d *decision) int32 {
+func (c *takingCheck) mostPriority(o *object, d *decision) int32 {
 	most := priority(unitOf(o))
 	for _, ch := range c.w.api.since(units, d.seen[units]) {
 		if ch.key == o.key && ch.before != nil {

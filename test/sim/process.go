@@ -115,7 +115,7 @@ func (p *process) read() error {
 func (p *process) write(ctx context.Context, k kind, key string, apply func() (*object, error)) (*object, error) {
 	w := p.world
 	w.countWrite(p)
-	w.check.paced(p, k, key)
+	w.check.rest.paced(p, k, key)
 	f := w.nextFault(p)
 	if f == faultNone && ctx.Value(lateAnswer{}) != nil {
 		f = faultAmbiguous

@@ -121,13 +121,13 @@ func takes(o *object) bool {
 }
 
 // onReclaim judges a reclaim: before a unit loses its quota, another one has recorded that it takes it (I3).
-func (c *checker) onReclaim(before *object, ch *change) {
+func (c *takingCheck) onReclaim(before *object, ch *change) {
 	if p := unitOf(ch.after).Status.Preemption; p != nil {
 		for _, hold := range p.Holds {
 			c.recorded[hold] = true
 		}
 	}
-	if ch.by.role != roleScheduler || !holds(before) || holds(ch.after) || c.tainted[ch.after.uid()] {
+	if ch.by.role != roleScheduler || !holds(before) || holds(ch.after) || c.facts.tainted[ch.after.uid()] {
 		return
 	}
 	status := unitOf(ch.after).Status

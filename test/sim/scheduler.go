@@ -312,7 +312,7 @@ func (r *replica) step() {
 	r.applied = r.seenOf(units)
 	if r.moved {
 		r.moved = false
-		r.world.check.places(r)
+		r.world.check.rest.places(r)
 	}
 	if wake.IsZero() {
 		return

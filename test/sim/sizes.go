@@ -116,7 +116,7 @@ func hasSizes(u *v1alpha1.QueueUnit, set *v1alpha1.PodSet) bool {
 
 // asksInSize is what a unit asks for in the size that it was admitted in (I10). A pod set that can be smaller has
 // between its least and all of its pods.
-func (c *checker) asksInSize(o *object) amounts {
+func (c *admissionCheck) asksInSize(o *object) amounts {
 	u := unitOf(o)
 	return askedWith(u, func(set *v1alpha1.PodSet) int64 {
 		if !hasSizes(u, set) {
@@ -146,7 +146,7 @@ func leastOf(u *v1alpha1.QueueUnit) amounts {
 }
 
 // asksFor is what the pods of a Job ask for that it may have at a time. Of a JobSet nothing is known here.
-func (c *checker) asksFor(job *object) amounts {
+func (c *jobCheck) asksFor(job *object) amounts {
 	if job.kind != jobKind {
 		return amounts{}
 	}
@@ -157,7 +157,7 @@ func (c *checker) asksFor(job *object) amounts {
 }
 
 // onSize: a job that waits again has the number of pods that its owner gave it last, whatever it was resumed with (I8).
-func (c *checker) onSize(ch *change) {
+func (c *jobCheck) onSize(ch *change) {
 	if ch.after == nil || ch.kind != jobKind {
 		return
 	}

@@ -349,7 +349,7 @@ func (w *world) tenantLeaves() {
 	w.loop.after(3*heartbeat, func() {
 		for _, o := range w.api.list(units) {
 			if foreign(o) {
-				w.check.heartbeat(o)
+				w.check.rest.heartbeat(o)
 				_ = w.api.delete(byUser, units, o.key, o.uid()) // the unit exists
 			}
 		}

@@ -112,8 +112,8 @@ func deactivation(u *v1alpha1.QueueUnit) *metav1.Condition {
 }
 
 // patiently: no unit is admitted that has to be deactivated, or waits for its time.
-func (c *checker) patiently(before *object, ch *change) {
-	if before == nil || c.tainted[before.uid()] {
+func (c *admissionCheck) patiently(before *object, ch *change) {
+	if before == nil || c.facts.tainted[before.uid()] {
 		return
 	}
 	u := unitOf(before)

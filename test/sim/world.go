@@ -215,7 +215,7 @@ func (w *world) run() {
 	if w.over() {
 		return
 	}
-	w.check.liveness()
+	w.check.rest.liveness()
 	if w.over() || len(w.report.Miscounts) > 0 {
 		return
 	}
@@ -225,7 +225,7 @@ func (w *world) run() {
 	if w.report.Writes != before {
 		w.violate("I12", "%d writes after everything had come to rest", w.report.Writes-before)
 	}
-	w.check.atRest()
+	w.check.rest.atRest()
 	w.report.Final = w.final()
 }
 
