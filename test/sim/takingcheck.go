@@ -138,13 +138,25 @@ func (c *takingCheck) lostBy(hold string, ch *change) {
 func (c *takingCheck) follow(s *spoil, ch *change) {
 	o := ch.after
 	if holds(o) || takes(o) && !setAside(unitOf(o)) {
-		s.held = holds(o)
+		if s.held = holds(o); s.held {
+			c.runsOn(s, o)
+		}
 		return
 	}
 	if s.held {
 		c.forNothing(s, o, ch)
 	}
 	delete(c.lost, o.uid())
+}
+
+// runsOn: pods of a former attempt may be on nodes when their unit gets quota again, or the leader may think so.
+func (c *takingCheck) runsOn(s *spoil, o *object) {
+	for _, pod := range c.w.api.list(pods) {
+		if podOf(pod).Spec.NodeName != "" && c.facts.standsFor(pod) == consumerOf(o) &&
+			(!terminated(podOf(pod)) || pod.rv > s.by.seenOf(pods)) {
+			c.spent(pod)
+		}
+	}
 }
 
 // goes: a unit that has taken is deleted.
