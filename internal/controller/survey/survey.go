@@ -22,6 +22,7 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,7 +81,12 @@ type Survey struct {
 	live  client.Reader
 	clock clock.PassiveClock
 
-	mu      sync.Mutex
+	// looking is locked by the caller that looks. last is nil before the first look.
+	looking sync.Mutex
+	last    atomic.Pointer[sight]
+}
+
+type sight struct {
 	at      time.Time
 	cluster *Cluster
 }
@@ -90,18 +96,24 @@ func New(live client.Reader, clk clock.PassiveClock) *Survey {
 	return &Survey{live: live, clock: clk}
 }
 
-// Look returns what was seen last, after another look if that is old; nil if nothing was seen. A caller that comes
-// while another one looks is not kept waiting.
+// Look returns what was seen last, after another look if that is old. While one caller looks, the others go on with what
+// was seen before. They wait for the first look: nobody warns later of a job that has entered.
 func (s *Survey) Look(ctx context.Context) *Cluster {
-	if s == nil || !s.mu.TryLock() {
+	if s == nil {
 		return nil
 	}
-	defer s.mu.Unlock()
-	now := s.clock.Now()
-	if !s.at.IsZero() && now.Before(s.at.Add(clusterRefresh)) {
-		return s.cluster
+	last := s.last.Load()
+	switch {
+	case last == nil:
+		s.looking.Lock()
+	case s.clock.Now().Before(last.at.Add(clusterRefresh)) || !s.looking.TryLock():
+		return last.cluster
 	}
-	s.at = now
+	defer s.looking.Unlock()
+	if now := s.last.Load(); now != last {
+		return now.cluster // somebody has looked in the meantime
+	}
+	at := s.clock.Now()
 	seen := &Cluster{Quotas: map[string]Quota{}}
 	if err := s.readNodes(ctx, seen); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read nodes; nobody is warned of pods that are larger than any")
@@ -111,7 +123,7 @@ func (s *Survey) Look(ctx context.Context) *Cluster {
 		klog.FromContext(ctx).Error(err, "Cannot read quotas; nobody is warned of resources that they do not limit")
 		clear(seen.Quotas)
 	}
-	s.cluster = seen
+	s.last.Store(&sight{at, seen})
 	return seen
 }
 

@@ -84,3 +84,35 @@ func TestSurvey(t *testing.T) {
 	require.Empty(t, seen.Quotas)
 	require.Nil(t, (*Survey)(nil).Look(t.Context()))
 }
+
+// Jobs that enter while another caller looks are warned of as well.
+func TestLookBesideAnother(t *testing.T) {
+	reading, goOn := make(chan bool), make(chan bool)
+	live := fake.NewClientBuilder().WithObjects(&corev1.Node{Status: corev1.NodeStatus{Allocatable: cpu("1")}}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+				if _, nodes := list.(*corev1.NodeList); nodes {
+					reading <- true
+					<-goOn
+				}
+				return c.List(ctx, list, o...)
+			},
+		}).Build()
+	clock := clocktesting.NewFakePassiveClock(epoch)
+	s, seen := New(live, clock), make(chan *Cluster)
+	look := func() { seen <- s.Look(t.Context()) }
+	go look()
+	<-reading
+	go look()
+	goOn <- true
+	first := <-seen
+	require.NotNil(t, first)
+	require.Same(t, first, <-seen, "the first look is waited for")
+
+	clock.SetTime(epoch.Add(clusterRefresh))
+	go look()
+	<-reading
+	require.Same(t, first, s.Look(t.Context()), "what was seen last, and nobody waits")
+	goOn <- true
+	require.NotSame(t, first, <-seen)
+}
