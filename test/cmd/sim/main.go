@@ -15,19 +15,23 @@ limitations under the License.
 */
 
 // Command sim runs plans of the simulator and prints one line of JSON. If a plan violates an invariant, it fails and
-// prints a minimal plan with its log.
+// prints a minimal plan with its log. Each minute it says how far it is. An interrupt ends it with the plans that have
+// been run by then.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,7 +58,9 @@ type summary struct {
 	// Miscounts are plans in which Koordinator counts more than there is; see package sim.
 	Miscounts int      `json:"miscounts"`
 	Failed    []uint64 `json:"failed,omitempty"`
-	Seconds   float64  `json:"seconds"`
+	// Interrupted: not all plans were run.
+	Interrupted bool    `json:"interrupted,omitempty"`
+	Seconds     float64 `json:"seconds"`
 }
 
 func main() {
@@ -87,18 +93,23 @@ func main() {
 	debug.SetGCPercent(400) // a plan needs little memory, and makes much garbage
 	s := summary{Commit: commit(), Seeds: *seeds, First: *first, Faults: map[string]int{}}
 	start := time.Now()
-	failed := run(&s, profile, *workers)
-	for next := *first + uint64(*seeds); s.Failovers < *untilFailovers; next += uint64(*seeds) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	told := &progress{last: start}
+	failed := run(ctx, &s, profile, *workers, told)
+	next := *first + uint64(*seeds)
+	for ; s.Failovers < *untilFailovers && ctx.Err() == nil; next += uint64(*seeds) {
 		more := summary{Seeds: *seeds, First: next, Faults: s.Faults}
-		failed = append(failed, run(&more, profile, *workers)...)
+		failed = append(failed, run(ctx, &more, profile, *workers, told)...)
 		s.add(&more)
 	}
 	if *crashes {
-		if err := runCrashes(&s, *workers, max(1, *of)); err != nil {
+		if err := runCrashes(ctx, &s, *workers, max(1, *of), told); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
 	}
+	s.Interrupted = ctx.Err() != nil
 	s.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
 	if len(failed) > 0 {
 		tell(failed[0], *shrink, *verbose)
@@ -107,8 +118,30 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if s.Violations > 0 {
+	if s.Violations > 0 || s.Interrupted {
 		os.Exit(1)
+	}
+}
+
+// progress of a run, for the person who waits.
+type progress struct {
+	mu                sync.Mutex
+	plans, violations int
+	last              time.Time
+}
+
+// note a plan that was run. A violation is told at once.
+func (p *progress) note(name string, r *sim.Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plans++
+	p.violations += len(r.Violations)
+	if len(r.Violations) > 0 {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, r.Violations[0])
+	}
+	if time.Since(p.last) >= time.Minute {
+		p.last = time.Now()
+		fmt.Fprintf(os.Stderr, "%d plans, %d violations\n", p.plans, p.violations)
 	}
 }
 
@@ -146,25 +179,32 @@ func commit() string {
 }
 
 // run runs the plans and returns those that fail, by seed.
-func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
+func run(ctx context.Context, s *summary, profile sim.Profile, workers int, told *progress) (failed []sim.Plan) {
 	plans := make([]sim.Plan, s.Seeds)
 	reports := make([]*sim.Report, s.Seeds)
 	var group errgroup.Group
 	group.SetLimit(workers)
 	for i := range s.Seeds {
 		group.Go(func() error {
-			plans[i] = sim.Generate(s.First+uint64(i), profile)
-			reports[i] = sim.Run(plans[i], sim.Options{})
+			if ctx.Err() == nil {
+				plans[i] = sim.Generate(s.First+uint64(i), profile)
+				reports[i] = sim.Run(plans[i], sim.Options{})
+				told.note(fmt.Sprintf("seed %d", plans[i].Seed), reports[i])
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // no run is an error
 	for i, r := range reports {
+		if r == nil {
+			continue
+		}
 		s.Plans++
 		s.Steps += len(plans[i].Steps)
 		s.Admissions += r.Admissions
 		s.Failovers += r.Failovers
-		if s.count(fmt.Sprintf("seed %d", plans[i].Seed), r) {
+		s.count(r)
+		if len(r.Violations) > 0 {
 			s.Failed = append(s.Failed, plans[i].Seed)
 			failed = append(failed, plans[i])
 		}
@@ -172,8 +212,8 @@ func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
 	return failed
 }
 
-// count adds what was seen in a run, and says whether a promise was broken in it.
-func (s *summary) count(name string, r *sim.Report) (broken bool) {
+// count adds what was seen in a run.
+func (s *summary) count(r *sim.Report) {
 	s.Events += r.Events
 	s.Writes += r.Writes
 	s.Violations += len(r.Violations)
@@ -181,34 +221,34 @@ func (s *summary) count(name string, r *sim.Report) (broken bool) {
 	for f, n := range r.Faults {
 		s.Faults[f] += n
 	}
-	if len(r.Violations) > 0 {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", name, r.Violations[0])
-	}
-	return len(r.Violations) > 0
 }
 
 // runCrashes enumerates the writes of each scenario, and runs one of each so many.
-func runCrashes(s *summary, workers int, of uint64) error {
+func runCrashes(ctx context.Context, s *summary, workers int, of uint64, told *progress) error {
 	scenarios, err := sim.Scenarios()
 	if err != nil {
 		return err
 	}
 	var mu sync.Mutex
 	note := func(name string, r *sim.Report) {
+		told.note(name, r)
 		mu.Lock()
 		defer mu.Unlock()
-		s.count(name, r)
+		s.count(r)
 	}
 	number := s.First
 	var group errgroup.Group
 	group.SetLimit(workers)
 	for _, scenario := range scenarios {
+		if ctx.Err() != nil {
+			break
+		}
 		without := sim.Run(scenario.Plan, sim.Options{})
 		note(scenario.Name, without)
 		s.Scenarios++
 		for _, crash := range sim.Crashes(scenario.Plan) {
 			number++
-			if number%of != 0 {
+			if number%of != 0 || ctx.Err() != nil {
 				continue
 			}
 			s.Crashes++
