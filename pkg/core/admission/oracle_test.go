@@ -42,6 +42,10 @@ type oracle struct {
 	// lines are what waited in each queue then, in order. first is the first that could rightfully get what it asks for.
 	lines map[string][]oracleAsk
 	first map[string]string
+	// order of queues, and units of each by their indices, in the last look. Borrowers are found in this order, also
+	// after a look that found somebody to wait for long.
+	order   []queue.Spec
+	byQueue map[string][]int
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
 	// left are the places that pods keep.
@@ -297,7 +301,8 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 	r := newOracleRound()
 	seen := map[string]bool{}
 	o.missing = map[string]map[string]int64{}
-	for _, q := range o.queueOrder(waiting, byQueue) {
+	o.order, o.byQueue = o.queueOrder(waiting, byQueue), byQueue
+	for _, q := range o.order {
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
 			if o.isShutOut(u) || o.noPlace(q, u, r, seen) {
@@ -751,16 +756,12 @@ type oracleRow struct {
 	beyond      bool // goes beyond its share
 }
 
-// rows lists what waits in queues that are not full, in order.
+// rows lists what waits in queues that are not full, in the order in which next has just looked at it.
 func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
-	byQueue := map[string][]int{}
-	for i, u := range waiting {
-		byQueue[u.Queue] = append(byQueue[u.Queue], i)
-	}
 	round := newOracleRound()
 	seen, blocking := map[string]bool{}, map[string]bool{}
-	for _, q := range o.queueOrder(waiting, byQueue) {
-		for _, i := range byQueue[q.Name] {
+	for _, q := range o.order {
+		for _, i := range o.byQueue[q.Name] {
 			u := waiting[i]
 			if o.isShutOut(u) || o.noPlace(q, u, round, seen) {
 				continue
