@@ -28,7 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/rulebook"
 )
 
-// admissionCheck judges each admission: who may be admitted (I3, I9), whether it fits (I1), and who comes first (I4, I5).
+// admissionCheck judges each admission: who may be admitted (I3, I9), whether it fits (I1), and who is first (I4, I5).
 type admissionCheck struct {
 	w        *world
 	facts    *facts
@@ -230,8 +230,8 @@ func (c *admissionCheck) order(ch *change) {
 	}
 	for _, o := range c.w.api.list(units) {
 		if o.key == ch.key || !rulebook.Waits(phaseOf(o)) || !fitsWhere(o, ch.after) || c.facts.tainted[o.uid()] ||
-			d.pending[o.key] > 0 || o.rv > d.seen[units] || !c.facts.unchanged(units, o.key, d.seen[units], 0) || !c.eligible(o, d) ||
-			d.waitsForNodes(o) {
+			d.pending[o.key] > 0 || o.rv > d.seen[units] || !c.facts.unchanged(units, o.key, d.seen[units], 0) ||
+			!c.eligible(o, d) || d.waitsForNodes(o) {
 			continue
 		}
 		if invariant := rulebook.Ahead(policy, servedBy(o), servedBy(ch.after)); invariant != "" {

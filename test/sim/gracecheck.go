@@ -398,8 +398,8 @@ func (c *graceCheck) stillRuns(job *object, ch *change) {
 			return later.key == job.key && later.after != nil && isSuspended(later.after)
 		})
 		switch {
-		case stopped, now == nil, now.uid() != job.uid(), !runs(now), u == nil, u.uid() != ch.after.uid(), c.facts.tainted[u.uid()],
-			rulebook.Releases(phaseOf(u)), rulebook.Over(phaseOf(u)), c.facts.lostToOthers(u) != nil:
+		case stopped, now == nil, now.uid() != job.uid(), !runs(now), u == nil, u.uid() != ch.after.uid(),
+			c.facts.tainted[u.uid()], rulebook.Releases(phaseOf(u)), rulebook.Over(phaseOf(u)), c.facts.lostToOthers(u) != nil:
 		case c.w.loop.now.Before(c.calm(ch.at.Add(lookPause))):
 			c.stillRuns(job, ch)
 		default:

@@ -40,7 +40,7 @@ func (c *jobCheck) queued(ch *change) {
 	}
 }
 
-// onChange: the controller resumes a job only with an admitted unit of its own (I3), and at most with the held size (I1).
+// onChange: the controller resumes a job only with an admitted unit of its own (I3), at most with the held size (I1).
 func (c *jobCheck) onChange(ch *change) {
 	c.onSize(ch)
 	if ch.before == nil || ch.after == nil || ch.by.role != roleController {
@@ -71,7 +71,8 @@ func (c *jobCheck) resumed(ch *change, since int64) {
 		return
 	}
 	asked := c.asksFor(ch.after)
-	if !c.facts.released(key, ch.after.uid(), since, func(o *object) bool { return unrecorded(o) || asked.within(heldOf(o)) }) {
+	enough := func(o *object) bool { return unrecorded(o) || asked.within(heldOf(o)) }
+	if !c.facts.released(key, ch.after.uid(), since, enough) {
 		c.w.violate("I1", "%s resumed job %s, which asks for %s, and its unit holds less", ch.by.process, ch.key, asked)
 	}
 }

@@ -96,8 +96,8 @@ func New(live client.Reader, clk clock.PassiveClock) *Survey {
 	return &Survey{live: live, clock: clk}
 }
 
-// Look returns what was seen last, after another look if that is old. While one caller looks, the others go on with what
-// was seen before. They wait for the first look: nobody warns later of a job that has entered.
+// Look returns what was seen last, after another look if that is old. While one caller looks, the others go on with
+// what was seen before. They wait for the first look: nobody warns later of a job that has entered.
 func (s *Survey) Look(ctx context.Context) *Cluster {
 	if s == nil {
 		return nil
