@@ -94,7 +94,6 @@ func main() {
 	s := summary{Commit: commit(), Seeds: *seeds, First: *first, Faults: map[string]int{}}
 	start := time.Now()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	told := &progress{last: start}
 	failed := run(ctx, &s, profile, *workers, told)
 	next := *first + uint64(*seeds)
@@ -110,6 +109,7 @@ func main() {
 		}
 	}
 	s.Interrupted = ctx.Err() != nil
+	stop() // another interrupt ends the search for a minimal plan
 	s.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
 	if len(failed) > 0 {
 		tell(failed[0], *shrink, *verbose)
