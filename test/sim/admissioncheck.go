@@ -84,14 +84,13 @@ func (c *admissionCheck) goes(ch *change) {
 	}
 	by := c.putOff[u.UID]
 	if job != "" && u.Status.Phase == v1alpha1.PhaseTimeoutBackoff && by != nil && !c.facts.tainted[u.UID] {
-		c.waits[job] = wait{until: requeueAt(ch.before), gone: ch.rv, by: by}
+		c.waits[job] = wait{until: requeueAt(ch.before), by: by}
 	}
 }
 
 // wait is until when a job has to wait, as a leader had written into a unit that went.
 type wait struct {
 	until time.Time
-	gone  int64 // version at which the unit went
 	by    *replica
 }
 
@@ -120,7 +119,7 @@ func (c *admissionCheck) admitted(before *object, ch *change) {
 	c.attempts[attempt] = true
 	for _, o := range c.w.api.list(units) {
 		if o.key != ch.key && holds(o) && consumerOf(o) != "" && consumerOf(o) == consumerOf(ch.after) {
-			c.w.violate("I3", "unit %s was admitted beside %s for the same job", ch.key, o.key)
+			c.w.violate("I3", "unit %s was admitted, and unit %s of the same job holds quota already", ch.key, o.key)
 		}
 	}
 	if held, asked := heldOf(ch.after), c.asksInSize(ch.after); held != asked {
@@ -235,7 +234,7 @@ func (c *admissionCheck) order(ch *change) {
 			continue
 		}
 		if invariant := rulebook.Ahead(policy, servedBy(o), servedBy(ch.after)); invariant != "" {
-			c.w.violate(invariant, "%s admitted %s before %s, which waits for no more with a better place",
+			c.w.violate(invariant, "%s admitted %s before %s, which asks for no more and is ahead in its queue",
 				ch.by.process, ch.key, o.key)
 		}
 	}

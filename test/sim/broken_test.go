@@ -233,9 +233,9 @@ type aBreak struct {
 }
 
 var breaks = []aBreak{
-	{"a wrong order of the queue", "I4", "with a better place", nil,
+	{"a wrong order of the queue", "I4", "is ahead in its queue", nil,
 		&variants{Policies: policies(func(p queue.Policy) queue.Policy { return reversed{p} })}, nil},
-	{"the younger first", "I5", "with a better place", nil,
+	{"the younger first", "I5", "is ahead in its queue", nil,
 		&variants{Policies: policies(func(p queue.Policy) queue.Policy { return younger{p} })}, nil},
 	{"an adapter that sees twice the quota", "I1", "quota %s has %s of %s", nil,
 		&variants{Quotas: quotasOf(func(q *admission.Quota) {
@@ -341,7 +341,7 @@ var breaks = []aBreak{
 		&variants{Healed: func(w *world) { restless(w, 2*time.Minute) }}, nil},
 	{"a loop without end", "I12", "more than %d events", nil,
 		&variants{Healed: func(w *world) { restless(w, time.Millisecond) }}, nil},
-	{"two units for one job are admitted", "I3", "for the same job", nil, nil, func(w *world) {
+	{"two units for one job are admitted", "I3", "of the same job holds quota already", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")
 		writeStatus(w, "a", admitted(1, "2"))
 		writeStatus(w, "b", admitted(1, "2"))

@@ -16,9 +16,7 @@ limitations under the License.
 
 package sim
 
-import (
-	"time"
-)
+import "time"
 
 // successorsGoAhead is how long a pod that is being deleted does not count, and a clock may differ.
 const successorsGoAhead = 2*time.Minute + 2*mostSkew

@@ -32,7 +32,6 @@ import (
 // Whatever a tenant does, preemption promises this, as far as a leader knew when it decided:
 //   - Nobody loses the guarantee of its quota to pods without a unit, and quota that a unit takes is not for such pods.
 //   - A quota that took in vain waits before it takes again.
-//   - A job that loses its admission stops.
 
 const (
 	// vainPause is how long nobody takes for whom something was taken for nothing, at first.
