@@ -108,7 +108,7 @@ func (p *preemptions) about(u *record, use *holding.Use) holders.Hold {
 	case u.leaves() || p.preemptors.IsVictim(u.spec.Hold()):
 		h.Leaves = true
 	default:
-		h.Evictions, h.Gang = u.preempted, gang.GroupOf(u.spec)
+		h.Evictions, h.GangGroup, h.Gangs = u.preempted, gang.GroupOf(u.spec), u.spec.Gangs
 		h.Judge(u.spec, &p.roster.lines.queue(u.spec.Queue).spec.Preemption, u.nonPreemptible(), u.inFlight())
 	}
 	return h

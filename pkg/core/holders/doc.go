@@ -22,7 +22,7 @@ limitations under the License.
 // question looks at the first of a class, it has looked at all. A class is in the order of lost work, which is the
 // order of admission.
 //
-// The units of a gang group are one holder, see join. A unit that gives its quota back is no holder, and neither is a
-// unit that holds nothing and has pods that end. The amounts of both count as leaving. A promise is the amount that a
-// preemptor gets from its victims and does not hold yet.
+// Of a gang group the unit of each gang that was admitted first is in its core. A core is one holder. A unit that gives
+// its quota back is no holder, and neither is a unit that holds nothing and has pods that end. The amounts of both
+// count as leaving. A promise is the amount that a preemptor gets from its victims and does not hold yet.
 package holders

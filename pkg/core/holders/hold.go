@@ -54,9 +54,9 @@ type Hold struct {
 	Queue     string
 	Priority  int32
 	Evictions int64
-	Admitted  time.Time
-	// Gang is the name of its gang group; empty for a unit by itself.
-	Gang string
+	Admitted  time.Time // zero while its admission is in flight
+	// GangGroup is the name of its gang group; empty for a unit by itself. Gangs are its own, joined by commas.
+	GangGroup, Gangs string
 	// Protection is why it is no victim at any time. Only ByRunTime ends, at Until.
 	Protection Protection
 	Until      time.Time
@@ -66,7 +66,10 @@ type Hold struct {
 // write of it is.
 func (h *Hold) Judge(in *unit.Unit, q *queue.Preemption, nonPreemptible, inFlight bool) {
 	h.Queue, h.Priority = in.Queue, in.PreemptionPriority()
-	h.Admitted, h.Until = in.Admitted, in.Admitted.Add(q.MinRunTime)
+	if in.Phase.Holds() {
+		h.Admitted = in.Admitted
+	}
+	h.Until = h.Admitted.Add(q.MinRunTime)
 	if h.Protection = protectionOf(in, q, nonPreemptible); inFlight {
 		h.Protection = InFlight
 	}
@@ -88,10 +91,10 @@ func protectionOf(in *unit.Unit, q *queue.Preemption, nonPreemptible bool) Prote
 	return Unprotected
 }
 
-// inGang is what the protection of a unit means for its gang group.
+// inGang is what the protection of a unit means for the core of its gang group.
 //
-// A gang group is preempted as one: one small unit would keep all that the group has borrowed otherwise. So what a
-// group holds is the sum of its units, and the rest is that of one of them, as follows.
+// A core is preempted as one: one small unit would keep all that the core has borrowed otherwise. So what it holds is
+// the sum of its units, and the rest is that of one of them, as follows.
 //
 //	protection   the one with the least rank; of equal ones until the earliest time
 //	priority     the lowest
@@ -113,5 +116,5 @@ var inGang = [Protections]struct {
 	Adopted:        {rank: 4},
 }
 
-// joins says that a unit is preempted with its gang group, or not at all.
-func (h *Hold) joins() bool { return h.Gang != "" && !inGang[h.Protection].stays }
+// joins says that a unit may be in the core of its gang group.
+func (h *Hold) joins() bool { return h.GangGroup != "" && !inGang[h.Protection].stays }

@@ -28,7 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// Holder is a unit that holds quota, or all units of a gang group that are preempted together.
+// Holder is a unit that holds quota, or the units of a gang group that are preempted together.
 type Holder[T comparable] struct {
 	Of []T
 	*Class[T]
@@ -104,7 +104,7 @@ type term struct {
 	held     []int64
 }
 
-// join makes one holder of units of a gang group, in the order of their keys, and its class.
+// join makes one holder of the core of a gang group, in the order of their keys, and its class.
 func join[T comparable](units []*entry[T]) (h *Holder[T], c *Class[T]) {
 	first := &units[0].hold
 	h, c = &Holder[T]{}, &Class[T]{}
@@ -121,13 +121,13 @@ func join[T comparable](units []*entry[T]) (h *Holder[T], c *Class[T]) {
 			c.Protection, h.until = o.Protection, o.Until
 		}
 		if !o.Admitted.Equal(first.Admitted) {
-			c.gang, h.admitted = o.Gang, ordered.Later(h.admitted, o.Admitted)
+			c.gang, h.admitted = o.GangGroup, ordered.Later(h.admitted, o.Admitted)
 		}
 		c.share(e)
 		c.terms = append(c.terms, term{amount: e.amount, admitted: o.Admitted})
 	}
 	if len(c.shares) > 1 {
-		c.gang = first.Gang
+		c.gang = first.GangGroup
 	}
 	if c.gang == "" {
 		c.terms = nil

@@ -33,8 +33,7 @@ type Index[T comparable] struct {
 	units map[string]*entry[T]
 	// byUID are those of known units.
 	byUID map[string]*entry[T]
-	// gangs are the units that are preempted with their gang group, in the order of their keys.
-	gangs map[string][]*entry[T]
+	gangs map[string]*gangGroup[T]
 	// promises are those of units, by their keys.
 	promises map[string]promise
 	// due are the units of which pods alone are left, by when these should be gone.
@@ -78,7 +77,7 @@ type promise struct {
 // New returns an empty index of units in the quotas of a tree.
 func New[T comparable](tree *capacity.Tree) *Index[T] {
 	return &Index[T]{
-		tree: tree, units: map[string]*entry[T]{}, byUID: map[string]*entry[T]{}, gangs: map[string][]*entry[T]{},
+		tree: tree, units: map[string]*entry[T]{}, byUID: map[string]*entry[T]{}, gangs: map[string]*gangGroup[T]{},
 		promises: map[string]promise{}, leaves: map[string]*Leaf[T]{}, stale: map[*Leaf[T]]struct{}{}, held: Amounts{},
 		due: ordered.NewDue(func(e *entry[T]) ordered.Moment { return e.leavesBy }, compareKeys[T]),
 	}
@@ -109,10 +108,7 @@ func (x *Index[T]) Set(of T, h Hold, amount resources.List) {
 			x.due.Move(e, max(1, ordered.MomentOf(h.LeavesBy)), func(m ordered.Moment) { e.leavesBy = m })
 		}
 	case h.joins():
-		x.regroup(h.Gang, func(units []*entry[T]) []*entry[T] {
-			at, _ := slices.BinarySearchFunc(units, e, compareKeys[T])
-			return slices.Insert(units, at, e)
-		})
+		x.join(e)
 	default:
 		x.form(e)
 	}
@@ -138,9 +134,7 @@ func (x *Index[T]) takeOut(e *entry[T]) {
 		e.stays = false
 		x.due.Move(e, 0, func(m ordered.Moment) { e.leavesBy = m })
 	case e.hold.joins():
-		x.regroup(e.hold.Gang, func(units []*entry[T]) []*entry[T] {
-			return slices.DeleteFunc(units, func(o *entry[T]) bool { return o == e })
-		})
+		x.part(e)
 	default:
 		x.dissolve(e)
 	}
@@ -179,35 +173,52 @@ func (x *Index[T]) flow(e *entry[T], times int64) {
 	}
 }
 
-// regroup changes the units of a gang group that are preempted together. Units in a broken leaf are left out: nothing
-// is decided about the leaf.
-func (x *Index[T]) regroup(gang string, change func([]*entry[T]) []*entry[T]) {
-	units := x.gangs[gang]
-	for _, e := range units {
+// join takes a unit into its gang group, and part takes it out.
+func (x *Index[T]) join(e *entry[T]) {
+	name := e.hold.GangGroup
+	g := x.gangs[name]
+	if g == nil {
+		g = &gangGroup[T]{byGang: map[string]*ordered.Tree[*entry[T]]{}}
+		x.gangs[name] = g
+	}
+	g.add(e)
+	x.form(e)
+	e.at.gangs[name]++
+	x.regroup(g)
+}
+
+func (x *Index[T]) part(e *entry[T]) {
+	name := e.hold.GangGroup
+	g, l := x.gangs[name], x.leaves[e.hold.Quota]
+	if slices.Contains(g.core, e) {
+		x.disband(g)
+	}
+	x.dissolve(e)
+	if l.gangs[name]--; l.gangs[name] == 0 {
+		delete(l.gangs, name)
+	}
+	if g.remove(e); len(g.byGang) == 0 {
+		delete(x.gangs, name)
+	}
+	x.regroup(g)
+}
+
+// regroup has the core of a gang group be the right one.
+func (x *Index[T]) regroup(g *gangGroup[T]) {
+	core := g.pick(func(e *entry[T]) bool { return x.leaves[e.hold.Quota].broken })
+	if slices.Equal(core, g.core) {
+		return
+	}
+	x.disband(g)
+	if g.core = core; len(core) == 0 {
+		return
+	}
+	for _, e := range core {
 		x.dissolve(e)
-		l := x.leaves[e.hold.Quota]
-		if l.gangs[gang]--; l.gangs[gang] == 0 {
-			delete(l.gangs, gang)
-		}
+		x.changed(e.hold.Quota).held.add(e.amount, 1)
 	}
-	if units = change(units); len(units) == 0 {
-		delete(x.gangs, gang)
-		return
-	}
-	x.gangs[gang] = units
-	whole := make([]*entry[T], 0, len(units))
-	for _, e := range units {
-		l := x.changed(e.hold.Quota)
-		l.held.add(e.amount, 1)
-		if l.gangs[gang]++; !l.broken {
-			whole = append(whole, e)
-		}
-	}
-	if len(whole) == 0 {
-		return
-	}
-	h, c := join(whole)
-	at := x.leaves[whole[0].hold.Quota]
+	h, c := join(core)
+	at := x.leaves[core[0].hold.Quota]
 	x.key = c.appendKey(x.key[:0], c.shares[0])
 	known := at.classes[string(x.key)]
 	if known == nil {
@@ -216,9 +227,21 @@ func (x *Index[T]) regroup(gang string, change func([]*entry[T]) []*entry[T]) {
 		at.begin(c, string(x.key))
 	}
 	at.put(h, known)
-	for _, e := range whole {
+	g.holder = h
+	for _, e := range core {
 		e.holder, e.at = h, at
 	}
+}
+
+// disband has each unit of the core of a gang group be a holder by itself.
+func (x *Index[T]) disband(g *gangGroup[T]) {
+	for _, e := range g.core {
+		x.dissolve(e)
+	}
+	for _, e := range g.core {
+		x.form(e)
+	}
+	g.core, g.holder = nil, nil
 }
 
 // form makes a holder of a unit by itself.
@@ -325,7 +348,7 @@ func (x *Index[T]) restructure() {
 		}
 	}
 	for gang := range moved {
-		x.regroup(gang, func(units []*entry[T]) []*entry[T] { return units })
+		x.regroup(x.gangs[gang])
 	}
 }
 
@@ -356,6 +379,16 @@ func (x *Index[T]) Leaves() []*Leaf[T] { return x.open }
 
 // Held is what holders hold at each level and below. Nobody may change it.
 func (x *Index[T]) Held() Amounts { return x.held }
+
+// GangGroup is the holder of the core of a gang group; nil if none of its units holds quota that it could lose.
+func (x *Index[T]) GangGroup(name string) *Holder[T] {
+	g := x.gangs[name]
+	if g == nil || g.holder == nil {
+		return nil
+	}
+	g.holder.refresh(x.tree)
+	return g.holder
+}
 
 // Leaving visits what goes without anybody's doing, leaf by leaf; sure: as far as that is sure.
 func (x *Index[T]) Leaving(sure bool, visit func(*capacity.Route, []int64)) {

@@ -71,7 +71,8 @@ func TestAGangGroupIsOneHolder(t *testing.T) {
 			for range 2 {
 				tree := treeOf("a", "b")
 				x := New[string](tree)
-				tc.a.Gang, tc.b.Gang, tc.a.Quota, tc.b.Quota, tc.a.Key, tc.b.Key = "g", "g", "a", "b", "1", "2"
+				tc.a.GangGroup, tc.b.GangGroup, tc.a.Gangs, tc.b.Gangs = "g", "g", "x", "y"
+				tc.a.Quota, tc.b.Quota, tc.a.Key, tc.b.Key = "a", "b", "1", "2"
 				tc.a.Priority, tc.b.Priority, tc.a.Evictions, tc.b.Evictions = 1, 2, 2, 1
 				tc.a.Admitted, tc.b.Admitted = epoch.Add(-3*time.Second), epoch.Add(-time.Second)
 				x.Set("1", tc.a, cpu(1))
@@ -118,7 +119,7 @@ func TestJudge(t *testing.T) {
 		"its status is written":          {policy: queue.Preemption{Protected: true}, inFlight: true, want: InFlight},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.unit.ConsumerManaged, tc.unit.Admitted = true, epoch
+			tc.unit.ConsumerManaged, tc.unit.Phase, tc.unit.Admitted = true, unit.PhaseDequeued, epoch
 			h := Hold{}
 			h.Judge(&tc.unit, &tc.policy, tc.nonPreemptible, tc.inFlight)
 			require.Equal(t, tc.want, h.Protection)
@@ -187,9 +188,10 @@ func TestIndexEqualsScan(t *testing.T) {
 				h := Hold{
 					Key: key, UID: key, Quota: rapid.SampledFrom(leaves).Draw(t, "quota"),
 					Priority: int32(draw("priority", 1)), Evictions: int64(draw("evictions", 1)),
-					Admitted: now.Add(-time.Duration(draw("ran", 3)) * time.Second),
-					Gang:     rapid.SampledFrom([]string{"", "", "g"}).Draw(t, "gang group"),
-					Leaves:   draw("leaves", 4) == 0, Pods: draw("pods", 1) == 0, Unsure: draw("unsure", 1) == 0,
+					Admitted:  now.Add(-time.Duration(draw("ran", 3)) * time.Second),
+					GangGroup: rapid.SampledFrom([]string{"", "", "g"}).Draw(t, "gang group"),
+					Gangs:     rapid.SampledFrom([]string{"x", "y", "z", "x,y"}).Draw(t, "gangs"),
+					Leaves:    draw("leaves", 4) == 0, Pods: draw("pods", 1) == 0, Unsure: draw("unsure", 1) == 0,
 					LeavesBy:   now.Add(time.Duration(draw("leaves by", 20)) * time.Second),
 					Protection: rapid.SampledFrom([]Protection{Unprotected, Unprotected, Adopted, InFlight}).Draw(t, "protection"),
 				}

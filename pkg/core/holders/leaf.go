@@ -32,7 +32,7 @@ type Leaf[T comparable] struct {
 	// broken: nothing is decided about the quota.
 	broken  bool
 	classes map[string]*Class[T]
-	// gangs counts, by gang group, the units here that are preempted with it.
+	// gangs counts, by gang group, the units here that may be in its core.
 	gangs map[string]int
 	// several counts the classes with several parts.
 	several int

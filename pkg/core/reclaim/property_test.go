@@ -17,8 +17,10 @@ limitations under the License.
 package reclaim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,7 +58,7 @@ type world struct {
 
 type job struct {
 	name, leaf, queue string
-	gang              string // group
+	gang, gangs       string // gang group, and those of it that the job is of
 	asks              map[string]int64
 	holds             bool
 	leaves, unsure    bool // by itself, and that is not sure
@@ -125,6 +127,7 @@ func drawWorld(t *rapid.T, all bool) *world {
 		}
 		j.uncounted = rapid.SampledFrom([]int32{0, 0, 9}).Draw(t, "uncounted")
 		j.gang = rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "gang group")
+		j.gangs = rapid.SampledFrom([]string{"x", "y", "z", "x,y"}).Draw(t, "gangs")
 		for _, kind := range kinds {
 			j.asks[kind] = rapid.SampledFrom([]int64{0, 1, 2, 2, 3}).Draw(t, kind)
 			if i == 0 { // an owner that wants much of its min
@@ -216,14 +219,30 @@ func (w *world) withinMin(j *job, shared func(level string) bool, gone []*job) b
 	return true
 }
 
-// together are the units that hold quota and are preempted with a unit.
+// together are the units that hold quota and are preempted with a unit. In a gang group that is the first admitted one
+// of each gang.
 func (w *world) together(v *job) (all []*job) {
+	if !w.isFirst(v) {
+		return []*job{v}
+	}
 	for _, o := range w.units {
-		if o == v || v.holds && o.holds && !o.leaves && v.gang != "" && o.gang == v.gang {
+		if o.gang == v.gang && w.isFirst(o) {
 			all = append(all, o)
 		}
 	}
 	return all
+}
+
+// isFirst says that a unit of a gang group was admitted as the first one of a gang.
+func (w *world) isFirst(v *job) bool {
+	members := slices.DeleteFunc(slices.Clone(w.units), func(o *job) bool {
+		return o.gang == "" || o.gang != v.gang || !o.holds || o.leaves
+	})
+	slices.SortStableFunc(members, func(a, b *job) int { return cmp.Compare(b.cost.ranFor, a.cost.ranFor) })
+	return slices.ContainsFunc(strings.Split(v.gangs, ","), func(gang string) bool {
+		first := slices.IndexFunc(members, func(o *job) bool { return slices.Contains(strings.Split(o.gangs, ","), gang) })
+		return first >= 0 && members[first] == v
+	})
 }
 
 // right says whether a unit may preempt another one, with its gang group, when these are gone.
@@ -361,7 +380,8 @@ func (w *world) situation(jobs ...*job) (in *Situation[*job], requests []Request
 // hold is what the index is told of a job.
 func (w *world) hold(key string, j *job) holders.Hold {
 	h := holders.Hold{
-		Key: key, UID: j.name, Quota: j.leaf, Leaves: j.leaves, Unsure: j.unsure, Evictions: j.cost.Evictions, Gang: j.gang,
+		Key: key, UID: j.name, Quota: j.leaf, Leaves: j.leaves, Unsure: j.unsure, Evictions: j.cost.Evictions,
+		GangGroup: j.gang, Gangs: j.gangs,
 	}
 	if j.judged != nil {
 		h.Judge(j.judged, &queue.Preemption{}, false, false)

@@ -274,11 +274,16 @@ func TestAGangGroupIsPreemptedWithoutItsProtectedUnit(t *testing.T) {
 		"within its min":         {"c", holders.Unprotected, "s v"},
 		"of a high priority":     {"b", holders.Unprotected, "s v"},
 		"protected in its quota": {"c", holders.NonPreemptible, "v"},
+		"of the same gang":       {"b", holders.Unprotected, "v"}, // which v came to later
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tree(t, "root 0 8\nroot/a 4 8\nroot/b 0 8\nroot/c 2 8",
 				"j a 4 0 5 0 0\ns "+tc.leaf+" 1 0 9 9 9\nv b 7 0 0 0 0")
 			w.units[1].gang, w.units[2].gang = "g", "g"
+			w.units[1].gangs, w.units[2].gangs = "x", "y"
+			if name == "of the same gang" {
+				w.units[2].gangs = "x"
+			}
 			w.policy.Reclaim = queue.VictimsOfLowerPriority
 			w.protect, w.until = map[string]holders.Protection{"s": tc.protection}, w.now.Add(time.Minute)
 			var names []string
@@ -320,7 +325,7 @@ func TestLostWorkIsThatOfWhatIsShort(t *testing.T) {
 					w.units[i+1].asks[it.Name] = it.Amount
 				}
 				left -= w.units[i+1].asks["gpu"]
-				in.Admitted = now.Add(-time.Duration(tc.minutes[i]) * time.Minute)
+				in.Phase, in.Admitted = unit.PhaseDequeued, now.Add(-time.Duration(tc.minutes[i])*time.Minute)
 				w.units[i+1].judged = &in
 			}
 			w.units[3].asks["gpu"] = left
