@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holders"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
@@ -81,8 +82,8 @@ func (p *preemptors) Preemptor(u *record) preemption.Preemptor {
 		Unit: u.spec, Idle: !u.inFlight() && u.waits(), Begins: u.isPreempting(), Stopped: n.cause.Stopped != "",
 		Searched: n.searched, Foresight: u.foresight,
 		Request: reclaim.Request{
-			Key: u.spec.Key, Ask: &n.ask, Queue: u.spec.Queue, Priority: u.spec.PreemptionPriority(), Named: u.spec.Priority,
-			Policy: n.queue.spec.Preemption,
+			Key: u.spec.Key, Ask: &n.ask, Queue: u.spec.Queue, GangGroup: gang.GroupOf(u.spec),
+			Priority: u.spec.PreemptionPriority(), Named: u.spec.Priority, Policy: n.queue.spec.Preemption,
 		},
 		Checks: life.AdmissionChecks(&life.Facts{Unit: u.spec, Queue: &n.queue.spec, Config: &p.roster.cfg.Rules}),
 	}

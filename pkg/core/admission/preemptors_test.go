@@ -36,70 +36,114 @@ import (
 // the mins of all its quotas. That comes to an end.
 func TestReclaimServesEachMin(t *testing.T) {
 	effort.Check(t, func(rt *rapid.T) {
-		st := newStory(t)
-		st.out = &strings.Builder{}
-		mins, parents := map[string]int{}, map[string]string{"a": "org", "b": "org", "c": "root", "d": "root", "org": "root"}
-		for _, leaf := range []string{"a", "b", "c", "d"} {
-			mins[leaf] = rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(rt, "min of "+leaf)
-		}
-		mins["org"] = mins["a"] + mins["b"]
-		free := rapid.IntRange(0, 3).Draw(rt, "unpromised")
-		st.line(fmt.Sprintf("quota root limit=cpu:%d used=none", mins["org"]+mins["c"]+mins["d"]+free))
-		for _, name := range []string{"org", "a", "b", "c", "d"} {
-			most := mins[name] + rapid.IntRange(0, 6).Draw(rt, "max of "+name)
-			st.line(fmt.Sprintf("quota %s parent=%s min=cpu:%d max=cpu:%d", name, parents[name], mins[name], most))
-		}
-		for _, queue := range []string{"p", "q", "r"} {
-			st.line(fmt.Sprintf("queue %s reclaim=any within=%s priority=%d", queue,
-				rapid.SampledFrom([]string{"", "lower"}).Draw(rt, "within"), rapid.IntRange(0, 2).Draw(rt, "of queue")))
-		}
-		n := 2 * rapid.IntRange(2, 8).Draw(rt, "pairs")
+		w := drawClaimants(rt, t, "Priority")
 		quota, together := "", false // a gang group is of two in one quota: of several it may keep what a min promises
-		for i := range n {
-			st.line(fmt.Sprintf("job j%d uid=%d", i, i))
+		w.fill(rt, func(i int) (string, string) {
 			if i%2 == 0 {
 				together = rapid.IntRange(0, 2).Draw(rt, "together") == 0
 			}
 			if i%2 == 0 || !together {
-				quota = rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "quota")
+				quota = w.drawQuota(rt)
 			}
-			gangs := ""
-			if together {
-				gangs = fmt.Sprintf(" gangs=x%[1]d,y%[1]d/%[2]s%[1]d", i/2, []string{"x", "y"}[i%2])
+			if !together {
+				return quota, ""
 			}
-			st.line(fmt.Sprintf("unit u%d queue=%s quota=%s request=cpu:%d priority=%d job=j%d:%d%s", i,
-				rapid.SampledFrom([]string{"p", "q", "r"}).Draw(rt, "queue"), quota, rapid.IntRange(1, 4).Draw(rt, "cpu"),
-				rapid.IntRange(0, 2).Draw(rt, "priority"), i, i, gangs))
-			if rapid.Bool().Draw(rt, "decide") {
-				st.line("decide confirm")
-			}
-		}
-		for round, idle := 0, 0; idle < 3; round++ { // a decision does not search for all
-			require.Less(rt, round, 20*n, "preemption does not end")
-			st.out.Reset()
-			st.line(fmt.Sprintf("tick %ds", 2+40*idle)) // a unit that preempted in vain waits before the next time
-			if st.line("decide confirm"); strings.Contains(st.out.String(), "nothing to do") {
-				idle++
-			} else {
-				idle = 0
-			}
-		}
-		require.Empty(rt, st.s.Audit().Places())
-		require.Empty(rt, st.s.Audit().Ledger())
-		for _, u := range st.units {
+			return quota, fmt.Sprintf(" gangs=x%[1]d,y%[1]d/%[2]s%[1]d", i/2, []string{"x", "y"}[i%2])
+		})
+		w.requireRest(rt)
+		for _, u := range w.units {
 			promised, cpu := u.Phase.Waits(), int64(0)
-			for _, o := range st.units {
+			for _, o := range w.units {
 				if o.Key == u.Key || u.GangGroup != "" && o.GangGroup == u.GangGroup && o.Phase.Waits() {
 					its, _ := o.Request.Get("cpu")
 					cpu += its
 				}
 			}
-			for level := u.Quota; level != "root"; level = parents[level] {
-				promised = promised && heldAt(st, parents, level)+cpu <= int64(1000*mins[level])
+			for level := u.Quota; level != "root"; level = w.parents[level] {
+				promised = promised && heldAt(w.story, w.parents, level)+cpu <= int64(1000*w.mins[level])
 			}
 			require.False(rt, promised, "%s waits in %s, though it is within each min", u.Key, u.Quota)
 		}
 	})
+}
+
+// Preemption ends, whatever the quotas, queues and priorities of the units of a gang group are, and however many of
+// them are of one gang.
+func TestPreemptionOfGangGroupsEnds(t *testing.T) {
+	effort.Check(t, func(rt *rapid.T) {
+		w := drawClaimants(rt, t, "Priority", "Block", "FIFO")
+		w.fill(rt, func(int) (string, string) {
+			return w.drawQuota(rt), rapid.SampledFrom([]string{
+				"", " gangs=x,y/x", " gangs=x,y/x", " gangs=x,y/y", " gangs=v,w/v", " gangs=v,w/w", " gangs=v,w/v,w",
+			}).Draw(rt, "gangs")
+		})
+		w.requireRest(rt)
+	})
+}
+
+// claimants are units in a tree of quotas, most of which may preempt others.
+type claimants struct {
+	*story
+	mins    map[string]int
+	parents map[string]string
+}
+
+func drawClaimants(rt *rapid.T, t *testing.T, policies ...string) *claimants {
+	w := &claimants{
+		story: newStory(t), mins: map[string]int{},
+		parents: map[string]string{"a": "org", "b": "org", "c": "root", "d": "root", "org": "root"},
+	}
+	w.out = &strings.Builder{}
+	for _, leaf := range []string{"a", "b", "c", "d"} {
+		w.mins[leaf] = rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(rt, "min of "+leaf)
+	}
+	w.mins["org"] = w.mins["a"] + w.mins["b"]
+	free := rapid.IntRange(0, 3).Draw(rt, "unpromised")
+	w.line(fmt.Sprintf("quota root limit=cpu:%d used=none", w.mins["org"]+w.mins["c"]+w.mins["d"]+free))
+	for _, name := range []string{"org", "a", "b", "c", "d"} {
+		most := w.mins[name] + rapid.IntRange(0, 6).Draw(rt, "max of "+name)
+		w.line(fmt.Sprintf("quota %s parent=%s min=cpu:%d max=cpu:%d", name, w.parents[name], w.mins[name], most))
+	}
+	for _, queue := range []string{"p", "q", "r"} {
+		w.line(fmt.Sprintf("queue %s reclaim=any within=%s priority=%d policy=%s", queue,
+			rapid.SampledFrom([]string{"", "lower"}).Draw(rt, "within"), rapid.IntRange(0, 2).Draw(rt, "of queue"),
+			rapid.SampledFrom(policies).Draw(rt, "policy")))
+	}
+	return w
+}
+
+func (w *claimants) drawQuota(rt *rapid.T) string {
+	return rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "quota")
+}
+
+// fill has units come, some of them after a decision. of says in which quota one is, and its gangs.
+func (w *claimants) fill(rt *rapid.T, of func(i int) (quota, gangs string)) {
+	for i := range 2 * rapid.IntRange(2, 8).Draw(rt, "pairs") {
+		quota, gangs := of(i)
+		w.line(fmt.Sprintf("job j%d uid=%d", i, i))
+		w.line(fmt.Sprintf("unit u%d queue=%s quota=%s request=cpu:%d priority=%d job=j%d:%d%s", i,
+			rapid.SampledFrom([]string{"p", "q", "r"}).Draw(rt, "queue"), quota, rapid.IntRange(1, 4).Draw(rt, "cpu"),
+			rapid.IntRange(0, 2).Draw(rt, "priority"), i, i, gangs))
+		if rapid.Bool().Draw(rt, "decide") {
+			w.line("decide confirm")
+		}
+	}
+}
+
+// requireRest: nothing is decided any more after some time, though no unit ends.
+func (w *claimants) requireRest(rt *rapid.T) {
+	for round, idle := 0, 0; idle < 3; round++ { // a decision does not search for all
+		require.Less(rt, round, 20*len(w.units), "preemption does not end")
+		w.out.Reset()
+		w.line(fmt.Sprintf("tick %ds", 2+40*idle)) // a unit that preempted in vain waits before the next time
+		if w.line("decide confirm"); strings.Contains(w.out.String(), "nothing to do") {
+			idle++
+		} else {
+			idle = 0
+		}
+	}
+	require.Empty(rt, w.s.Audit().Places())
+	require.Empty(rt, w.s.Audit().Ledger())
 }
 
 // One decision makes so many searches at most. The rest have their turn a second later.

@@ -86,6 +86,9 @@ func isNotPreempted(f *Facts) breach {
 	case by == f.Unit.Quota: // one of higher priority
 		return broken(unit.ReasonPreemptedInQueue,
 			"queue %q gives what the job held to one of higher priority; the job waits for room", f.Unit.Queue)
+	case f.Unit.GangGroup != "": // other units of it may be those that borrowed
+		return broken(unit.ReasonReclaimed,
+			"quota %q gets what the gang group of the job held; the job waits for room", by)
 	default:
 		return broken(unit.ReasonReclaimed,
 			"quota %q takes back its min, which quota %q had borrowed; the job waits for room", by, f.Unit.Quota)

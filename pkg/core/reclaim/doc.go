@@ -32,10 +32,13 @@ limitations under the License.
 // gets at most the amount that they give back, unless its levels are within their mins with it. Otherwise others would
 // take it back from j, the victims from those, and so on without end: TestNoPromisedMinIsUnserved finds that too.
 //
-// The units of a gang group are preempted together or not at all. One right is enough for all: j has a right to what
-// they hold in one quota. A unit of the group that is non-preemptible, cannot be suspended or is kept by its queue
-// stays by itself. Any other protection protects the group only if all its units have it. Otherwise a tenant could
+// The core of a gang group is preempted together or not at all, see package holders. One right is enough for all: j has
+// a right to what they hold in one quota. A unit that is non-preemptible, cannot be suspended or is kept by its queue
+// stays by itself. Any other protection protects the core only if all its units have it. Otherwise a tenant could
 // protect everything that a group has borrowed by adding a small unit.
+//
+// A gang group preempts as it is preempted. Its lowest priority counts, and it reclaims only if its core has not
+// borrowed. Otherwise two groups could preempt each other without end: TestPreemptionOfGangGroupsEnds finds that.
 //
 // If the pods of j must find nodes, the placer is asked first, as if the pods of the set were gone. A Foresight is a
 // question to the placer with its answer. Without a yes nobody is preempted.

@@ -38,6 +38,8 @@ type Obstacle struct {
 	Until time.Time
 	// Bounded: it would have a right to somebody with the priority that its object names.
 	Bounded bool
+	// GroupBorrowed: it would reclaim if its gang group had not borrowed.
+	GroupBorrowed bool
 	// InVain is how often in a row units of the same namespace and quota preempted in vain. They do not preempt again
 	// before Until.
 	InVain int

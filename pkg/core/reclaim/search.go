@@ -34,6 +34,8 @@ type Request struct {
 	Key   string // of its unit
 	Ask   *decide.Ask
 	Queue string
+	// GangGroup is that of the unit, as gang.GroupOf names it; empty if it is in none.
+	GangGroup string
 	// Priority is the one that counts here, see unit.PreemptionPriority. Named is the one that its object has.
 	Priority, Named int32
 	Policy          queue.Preemption

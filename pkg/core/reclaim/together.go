@@ -35,6 +35,7 @@ const mostSpared = 32
 func Together[T comparable](in *Situation[T], requests []Request) (units [][]T, o Obstacle) {
 	requests = slices.Clone(requests)
 	in = in.forAll(requests)
+	hindered := in.asOne(requests)
 	for i := range requests {
 		if len(requests) > 1 && !requests[i].withinMin(in.Tree, others(requests, i)) {
 			for j := range requests {
@@ -51,6 +52,7 @@ func Together[T comparable](in *Situation[T], requests []Request) (units [][]T, 
 			o = Obstacle{}
 		}
 	}
+	o.GroupBorrowed = hindered && sets == nil
 	for again := len(requests) > 1; again; {
 		var fewer [][]*holders.Holder[T]
 		if fewer, again = spare(in, requests, slices.Concat(sets...)); again {
@@ -68,6 +70,35 @@ func Together[T comparable](in *Situation[T], requests []Request) (units [][]T, 
 		units = append(units, its)
 	}
 	return units, o
+}
+
+// asOne has units of a gang group preempt as the group can be preempted. They have the lowest priority of all, and of
+// the core that holds quota. They reclaim nothing while a quota of the core has borrowed; hindered says that one would.
+// So a gang group has no right to its own core, and two of them cannot preempt each other in turn.
+func (in *Situation[T]) asOne(requests []Request) (hindered bool) {
+	lowest, named := requests[0].Priority, requests[0].Named
+	for i := range requests {
+		lowest, named = min(lowest, requests[i].Priority), min(named, requests[i].Named)
+	}
+	borrowed := false
+	if core := in.Index.GangGroup(requests[0].GangGroup); core != nil {
+		lowest, named = min(lowest, core.Priority), min(named, core.Priority)
+		s := New(in, requests[0])
+		borrowed = slices.ContainsFunc(core.Parts(), func(p holders.Part) (is bool) {
+			for i, held := range p.Held {
+				is = is || held > 0 && s.isOver(p.Leaf(), i)
+			}
+			return is
+		})
+	}
+	for i := range requests {
+		by := &requests[i]
+		if by.Priority, by.Named = lowest, named; borrowed {
+			hindered = hindered || by.Policy.Reclaim != queue.VictimsNone && by.withinMin(in.Tree, nil)
+			by.Policy.Reclaim = queue.VictimsNone
+		}
+	}
+	return hindered
 }
 
 // suffice says that the victims are enough even if all uncertain pods stay.

@@ -255,6 +255,9 @@ func obstacle(o *reclaim.Obstacle) string {
 			"since jobs of its namespace and quota took %d times in a "+
 			"row and had no pod on a node", o.Until.UTC().Format(time.RFC3339), o.InVain)
 	}
+	if o.GroupBorrowed {
+		return "; it takes back no min while a job of its gang group has borrowed quota"
+	}
 	var parts []string
 	for p, amount := range o.Protected {
 		if amount > 0 {
