@@ -130,6 +130,9 @@ func (m *model) keys() []string {
 	return keys
 }
 
+// waitsAnew is for a unit that comes out of its line.
+func (u *modelUnit) waitsAnew() { u.claimsSince, u.overlong, u.claimEnded = time.Time{}, false, false }
+
 func (u *modelUnit) inFlight() bool {
 	return u.at == "admitting" || u.at == "evicting" || u.at == "resizing" || u.at == "dequeuing"
 }

@@ -170,6 +170,7 @@ func (o *oracle) decide() (d oracleDecision) {
 	for _, key := range d.evict {
 		u := o.units[key]
 		u.at, u.attempt = "evicting", u.Attempts
+		u.waitsAnew()
 	}
 	for _, key := range o.keys() {
 		if o.toLetGo(o.units[key]) {
@@ -179,19 +180,21 @@ func (o *oracle) decide() (d oracleDecision) {
 	for _, key := range d.letGo {
 		u := o.units[key]
 		u.at, u.attempt = "dequeuing", u.Attempts
+		u.waitsAnew()
 	}
 	for _, key := range o.keys() {
 		u := o.units[key]
 		if next, some := o.toResize(u); some {
 			d.resize = append(d.resize, key)
 			u.at, u.attempt, u.next = "resizing", u.Attempts, resources.FromMap(next)
+			u.waitsAnew()
 			u.nextPods = o.sizeInPods(u)
 		}
 	}
 	o.settleDown()
 	for _, a := range o.greedy() {
 		u := o.units[a.Key]
-		u.claimsSince, u.overlong, u.claimEnded = time.Time{}, false, false
+		u.waitsAnew()
 		if a.grows {
 			d.grow = append(d.grow, a.Key)
 			u.at, u.attempt, u.next, u.nextPods = "resizing", u.Attempts, a.total, o.sizeInPods(u)

@@ -36,7 +36,8 @@ import (
 type Rule struct{ After, Timeout time.Duration }
 
 // Wait is how long a unit has waited at the front. It begins when a pass finds the unit to claim or, in a queue that
-// does not block, to be short. It goes on until the unit is admitted, also while another unit is first.
+// does not block, to be short. It goes on until the unit is admitted, also while another unit is first. A unit
+// that holds quota and waits for more begins again after its eviction.
 type Wait struct {
 	Since time.Time
 	// Long: for longer than After. Ended: it no longer claims.
