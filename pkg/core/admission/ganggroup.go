@@ -92,7 +92,7 @@ func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	}
 	room := roomForAll(p.lines, p.places, gg)
 	if room && p.asks.TryTogether(&gg.asks, gg.met) {
-		return !slices.ContainsFunc(gg.members, (*record).isPreempting) // else until those writes are settled
+		return !p.withheld(gg.met...)
 	}
 	if gg.asks.TooLarge(p.lines.tree, p.lines.rights) {
 		return false

@@ -83,8 +83,8 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	} else if s := u.spec.Sizes; s != nil {
 		key.Sizes = s.String()
 	}
-	if preempts(u) { // nobody behind it gets the quota of its victims
-		key.Alone, key.Blocks = u.spec.Key, true
+	if preempts(u) || u.isPreempting() { // nobody behind it gets the quota of its victims, or waits for its write
+		key.Alone, key.Blocks = u.spec.Key, key.Blocks || preempts(u)
 	}
 	if q.spec.Preemption.ComparesPriorities() {
 		key.MaxPriority = u.spec.MaxPriority

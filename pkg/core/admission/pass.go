@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/choice"
@@ -171,8 +172,7 @@ func (p *pass) fits(now time.Time, g *group) bool {
 	}
 	fits := p.asks.Try(at, a)
 	if other := choice.Other(p.asks, p.lines.rights, a, fits, g.Notes.others); fits || other != nil {
-		if at.unit.isPreempting() {
-			p.asks.Withhold(unit.ReasonPending) // until that write is settled
+		if p.withheld(len(p.asks.Heads()) - 1) {
 			return false
 		}
 		if p.other = other; other != nil {
@@ -185,6 +185,20 @@ func (p *pass) fits(now time.Time, g *group) bool {
 		p.claimed(now, at.unit, a.Jobs)
 	}
 	return false
+}
+
+// withheld says that heads which fit wait until writes of them are settled. They keep their room and their places.
+func (p *pass) withheld(heads ...int) bool {
+	all := p.asks.Heads()
+	if !slices.ContainsFunc(heads, func(i int) bool { return all[i].Of.unit.isPreempting() }) {
+		return false
+	}
+	for _, i := range heads {
+		p.asks.Withhold(i)
+		n := &all[i].Of.group.Notes
+		p.places.Add(&n.queue.places, all[i].Of.unit.spec.Namespace(), int(n.ask.Jobs))
+	}
+	return true
 }
 
 // claims says whether a unit that is short may claim now. atOnce: it need not wait for that. The wait of others begins

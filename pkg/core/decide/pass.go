@@ -149,8 +149,11 @@ func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 	return h.fits()
 }
 
-// Withhold has the head that Try found to fit wait for another reason. It claims nothing.
-func (p *Pass[T]) Withhold(reason unit.Reason) { p.heads[len(p.heads)-1].stopped = reason }
+// Withhold has a head wait that Try or TryTogether found to fit. It claims its whole request, so that nobody passes it.
+func (p *Pass[T]) Withhold(index int) {
+	p.heads[index].stopped = unit.ReasonPending
+	p.claim(&p.heads[index], nil)
+}
 
 // Beyond says that a head which was found to fit goes beyond a share.
 func (p *Pass[T]) Beyond() bool { return p.heads[len(p.heads)-1].Beyond() }
@@ -253,11 +256,7 @@ func (p *Pass[T]) BlockTogether(g *Bundle, heads []int) (claim []int) {
 
 // enter adds a head. The pointer is valid until the next one enters.
 func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
-	if len(p.heads) < cap(p.heads) {
-		p.heads = p.heads[:len(p.heads)+1]
-	} else {
-		p.heads = append(p.heads, Head[T]{})
-	}
+	p.heads = slices.Grow(p.heads, 1)[:len(p.heads)+1]
 	h := &p.heads[len(p.heads)-1]
 	h.Of, h.ask, h.line, h.ahead = of, a, p.line, 0
 	h.stopped, h.verdict, h.blocks, h.claims, h.together = "", verdict{}, false, false, false
@@ -265,15 +264,12 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 	return h
 }
 
-// claim claims for a head at each limit where the head, or its bundle, is short. A head that goes beyond a share claims
-// on its whole path. Otherwise the capacity of one level would be gone when another level has enough.
+// claim claims for a head at each limit where the head, or its bundle, is short. A head that is withheld claims at all
+// of them. So does one that goes beyond a share: the capacity of one level would be gone otherwise when another has
+// enough.
 func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 	a := h.ask
-	if len(p.claims) < cap(p.claims) {
-		p.claims = p.claims[:len(p.claims)+1] // with the memory of a former one
-	} else {
-		p.claims = append(p.claims, Claim[T]{})
-	}
+	p.claims = slices.Grow(p.claims, 1)[:len(p.claims)+1] // with the memory of a former one
 	c := &p.claims[len(p.claims)-1]
 	c.Of, c.At, c.Ask, c.line = h.Of, p.heads[len(p.heads)-1].Of, a, h.line
 	c.beyond, c.passable = h.Beyond(), a.Route.Shared && !p.firm
@@ -288,7 +284,7 @@ func (p *Pass[T]) claim(h *Head[T], with *Bundle) {
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		short := h.Beyond()
+		short := h.Beyond() || h.stopped != ""
 		if with != nil {
 			i = slices.IndexFunc(with.sums, func(s part) bool { return s.Limit == lim })
 			short = short || slices.Contains(with.short, lim)
