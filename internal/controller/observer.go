@@ -236,14 +236,14 @@ func (o *observer) followPath(
 // readJob replaces the job by what the API server has now.
 func (o *observer) readJob(ctx context.Context, s *jobplan.Situation) error {
 	s.FreshJob = true
-	key := client.ObjectKeyFromObject(s.Unit)
-	switch ref := s.Unit.Spec.ConsumerRef; {
+	var key types.NamespacedName
+	switch {
 	case s.Job != nil:
-		key.Name = s.Job.Object.GetName() // the unit may name another one
-	case ref != nil:
-		key.Name = ref.Name
+		key = client.ObjectKeyFromObject(s.Job.Object) // the unit may name another one
+	case s.Unit.Spec.ConsumerRef != nil:
+		key = types.NamespacedName{Namespace: s.Unit.Namespace, Name: s.Unit.Spec.ConsumerRef.Name}
 	default:
-		key.Name = o.kind.JobName(key.Name)
+		key = types.NamespacedName{Namespace: s.Unit.Namespace, Name: o.kind.JobName(s.Unit.Name)}
 	}
 	object := newObject(o.kind.GVK)
 	switch err := o.liveJobs.Get(ctx, key, object); {

@@ -28,7 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controller/turns"
 )
 
-// correctionDelay is for how long a unit that was set right is not set right again on cached news.
+// correctionDelay is for how long a unit that was created, or set right, is not again on cached news.
 const correctionDelay = 5 * time.Second
 
 // remembered is what a reconciler remembers of one job. A time is zero where there is nothing to remember.
@@ -37,6 +37,8 @@ type remembered struct {
 	// created is when its unit was created that has not been seen yet. None is created again before the watch has brought
 	// it: the request would be refused, and delay the admission of the job.
 	created time.Time
+	// lastCreated is when a unit of the job was created last.
+	lastCreated time.Time
 	// started is when the job was seen to run, of which that is not written yet.
 	started time.Time
 	// patched is when its unit was set right last, if that was lately.
@@ -82,6 +84,7 @@ func (m *remembered) observe(s *jobplan.Situation) {
 	}
 	s.LostUnit = m.owing != "" && (s.Unit == nil || s.Unit.UID != m.owing)
 	s.SuspensionRefused = m.refusal
+	s.CreatedLately = lately(m.lastCreated, now, correctionDelay)
 	if s.PatchedLately = lately(m.patched, now, correctionDelay); !s.PatchedLately {
 		m.patched = time.Time{}
 	}

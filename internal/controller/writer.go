@@ -166,7 +166,7 @@ func (w *writer) createUnit(ctx context.Context, a jobplan.CreateUnit) error {
 		}
 		return err
 	}
-	w.known.created = w.now
+	w.known.created, w.known.lastCreated = w.now, w.now
 	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u),
 		"adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
 	w.tell(a.Event)

@@ -172,13 +172,16 @@ func (list rules) answer(s *Situation) (d Decision, answers bool) {
 
 // needsFreshJob says that the job must be read from the API server before the decision is carried out. The cache of
 // jobs can be older than that of units. A unit that seems to belong to another job, or to no job, may hold the quota of
-// this one (I2, I3). So an outdated job must not delete a unit, nor correct one twice in a short time. Otherwise two
-// controllers, one with an outdated cache, would correct each other without end.
+// this one (I2, I3). So an outdated job must not delete a unit, nor create or correct one twice in a short time.
+// Otherwise two controllers, one with an outdated cache, would undo each other's work without end. Units of jobs that
+// are gone are deleted by the garbage collector as well.
 func needsFreshJob(s *Situation, d Decision) bool {
 	return !s.FreshJob && slices.ContainsFunc(d.Do, func(action Action) bool {
 		switch action.(type) {
 		case DeleteUnit:
 			return true
+		case CreateUnit:
+			return s.CreatedLately
 		case PatchUnit:
 			return s.PatchedLately
 		default:

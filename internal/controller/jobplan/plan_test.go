@@ -111,6 +111,20 @@ func (s *scene) reopened() *scene {
 
 func (s *scene) decide() Decision { return Decide(s.Situation) }
 
+// A unit that vanishes at once tells that the cached job may be outdated, and so does a correction that does not last.
+func TestNothingIsRepeatedForAnOutdatedJob(t *testing.T) {
+	lately := func(o *Situation) { o.CreatedLately, o.PatchedLately, o.FreshJob = true, true, false }
+	other := func(u *v1alpha1.QueueUnit) { u.Spec.Queue = "other" }
+	for name, s := range map[string]*scene{"create": unqueued(t), "correct": queued(t).unit(other)} {
+		t.Run(name, func(t *testing.T) {
+			once := s.decide()
+			require.Equal(t, LookNowhere, once.Look)
+			require.NotEmpty(t, once.Do)
+			require.Equal(t, look(LookAtJob), s.with(lately).decide())
+		})
+	}
+}
+
 // demanded is what a job requests before the controller changes it.
 func demanded(job *jobs.Job, creation *podrequest.Creation) jobunit.Demand {
 	return jobunit.DemandOf(job.Plain(nil), creation, false)
