@@ -60,7 +60,7 @@ type job struct {
 	name, leaf, queue string
 	gang, gangs       string // gang group, and those of it that the job is of
 	asks              map[string]int64
-	holds             bool
+	holds, lost       bool // lost: it held quota when the search began
 	leaves, unsure    bool // by itself, and that is not sure
 	promised          bool // waits, and its victims are gone already
 	expected          bool // is served together with the preemptor, or not at all
@@ -236,7 +236,7 @@ func (w *world) together(v *job) (all []*job) {
 // isFirst says that a unit of a gang group was admitted as the first one of a gang.
 func (w *world) isFirst(v *job) bool {
 	members := slices.DeleteFunc(slices.Clone(w.units), func(o *job) bool {
-		return o.gang == "" || o.gang != v.gang || !o.holds || o.leaves
+		return o.gang == "" || o.gang != v.gang || !o.holds && !o.lost || o.leaves
 	})
 	slices.SortStableFunc(members, func(a, b *job) int { return cmp.Compare(b.cost.ranFor, a.cost.ranFor) })
 	return slices.ContainsFunc(strings.Split(v.gangs, ","), func(gang string) bool {
@@ -297,10 +297,12 @@ func (w *world) rightTo(j, v *job, gone []*job) bool {
 // another.
 func (w *world) entitled(j *job, set []*job) bool {
 	for i := 0; i < len(set); {
-		if !w.right(j, set[i], set[:i]) {
+		with := w.together(set[i])
+		apart := func(o *job) bool { return !slices.Contains(set[i:min(i+len(with), len(set))], o) }
+		if slices.ContainsFunc(with, apart) || !w.right(j, set[i], set[:i]) {
 			return false
 		}
-		i += len(w.together(set[i]))
+		i += len(with)
 	}
 	return w.fits(j, set) && (!w.inQueue || len(w.raised(j, set)) == 0)
 }
@@ -487,11 +489,11 @@ func TestSetsOfSeveralAreSufficientAndMinimal(t *testing.T) {
 				return false
 			}
 			for _, v := range sets[0] {
-				defer func() { v.holds = true }()
+				defer func() { v.holds, v.lost = true, false }()
 			}
 			may := w.fits(jobs[0], nil) && len(sets[0]) == 0 || w.entitled(jobs[0], sets[0])
 			for _, v := range sets[0] {
-				v.holds = false
+				v.holds, v.lost = false, true
 			}
 			jobs[0].promised = true
 			return may && (w.fits(jobs[1], nil) && len(sets[1]) == 0 || w.entitled(jobs[1], sets[1]))
