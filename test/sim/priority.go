@@ -39,15 +39,12 @@ func setMaxPriority(w *world, s Step) {
 }
 
 // takesLower: a unit takes from units of its own quota only with a greater priority, as far as their namespace allows
-// it (I4).
+// it (I4). The lowest priority of a gang group counts: one of it takes less, and may lose to a priority below its own.
 func (c *takingCheck) takesLower(before *object, ch *change) {
 	d := ch.by.decision
 	var known []string
 	if takes(before) {
 		known = unitOf(before).Status.Preemption.Holds
-	}
-	if unitOf(ch.after).Annotations[v1alpha1.AnnotationGangGroup] != "" {
-		return // the greatest priority of its group counts
 	}
 	allowed := c.greatestBound(d)
 	mine := min(c.mostPriority(ch.after, d), allowed)
