@@ -385,6 +385,38 @@ func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
 	}
 }
 
+// tally reads from the API server, and counts how often.
+type tally struct {
+	client.Reader
+	reads *int
+}
+
+func (c tally) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	*c.reads++
+	return c.Reader.Get(ctx, key, o, opts...)
+}
+
+// A unit that was made, and has not come yet, is waited for without a read of its job. If it came and went, the job may
+// be gone: an outdated cache makes no other unit for it.
+func TestOldNewsOfAJobMakeNoUnitAgain(t *testing.T) {
+	w := newWorld(t, newJob())
+	old, reads := w.unstructuredJob(), 0
+	w.r.LiveJobs = tally{w.client, &reads}
+	w.r.Client, w.r.Jobs = oldNews{Client: w.client, unit: notSeen}, oldNews{Client: w.client, job: old}
+	w.reconcile()
+	require.NotNil(t, w.unit())
+	w.reconcile()
+	require.Zero(t, reads)
+
+	w.r.Client = w.client
+	w.reconcile()
+	require.NoError(t, w.base.Delete(t.Context(), w.unit()))
+	require.NoError(t, w.base.Delete(t.Context(), w.job()))
+	w.reconcile()
+	require.Nil(t, w.unit())
+	require.Equal(t, 1, reads)
+}
+
 // The cache of jobs can be behind that of units, after a start or a pause of the process. The unit can then belong to
 // the next job of the name, to a newer request, or to a job that has become managed since. It must not be deleted
 // because of that.

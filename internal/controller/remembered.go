@@ -84,7 +84,8 @@ func (m *remembered) observe(s *jobplan.Situation) {
 	}
 	s.LostUnit = m.owing != "" && (s.Unit == nil || s.Unit.UID != m.owing)
 	s.SuspensionRefused = m.refusal
-	s.CreatedLately = lately(m.lastCreated, now, correctionDelay)
+	onItsWay := lately(m.created, now, conflictDelay) // and is not created again, whatever the job is
+	s.CreatedLately = lately(m.lastCreated, now, correctionDelay) && !onItsWay
 	if s.PatchedLately = lately(m.patched, now, correctionDelay); !s.PatchedLately {
 		m.patched = time.Time{}
 	}

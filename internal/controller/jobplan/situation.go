@@ -67,7 +67,8 @@ type Situation struct {
 	Unit *v1alpha1.QueueUnit
 	// FreshJob and FreshUnit were read from the API server itself, not from caches that may lag behind each other.
 	FreshJob, FreshUnit bool
-	// CreatedLately: we have created a unit of the job a short while ago. PatchedLately: we have patched it.
+	// CreatedLately: we have created a unit of the job a short while ago, and it should have come. PatchedLately: we have
+	// patched it.
 	CreatedLately, PatchedLately bool
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool

@@ -149,10 +149,13 @@ func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 	return h.fits()
 }
 
-// Withhold has a head wait that Try or TryTogether found to fit. It claims its whole request, so that nobody passes it.
+// Withhold has a head wait that could be admitted. If Try or TryTogether found it to fit, it claims its whole request:
+// nobody passes it. If it fits in another quota alone, it claims nothing.
 func (p *Pass[T]) Withhold(index int) {
-	p.heads[index].stopped = unit.ReasonPending
-	p.claim(&p.heads[index], nil)
+	h := &p.heads[index]
+	if h.stopped = unit.ReasonPending; h.fits() {
+		p.claim(h, nil)
+	}
 }
 
 // Beyond says that a head which was found to fit goes beyond a share.

@@ -199,3 +199,18 @@ func TestShortagesCountClaimsAhead(t *testing.T) {
 	require.Same(t, &list[0], decide.Bind(list, decide.ReasonOf(list)))
 	require.True(t, list[0].Binds)
 }
+
+// A head that is withheld keeps its room from those behind it, if it fits there.
+func TestWithheld(t *testing.T) {
+	tree := world()
+	p := decide.New[string](tree, rightful.New(tree))
+	for _, tc := range []struct{ asks, claims int64 }{{2, 1}, {3, 0}} {
+		p.Begin()
+		p.Line()
+		require.Equal(t, tc.claims == 1, p.Try("first", ask(tree, "a", tc.asks)))
+		p.Withhold(0)
+		require.Len(t, p.Claims(), int(tc.claims))
+		p.Line()
+		require.Equal(t, tc.claims == 0, p.Try("behind", ask(tree, "a", 1)))
+	}
+}
